@@ -45,18 +45,16 @@ lease hold::start(std::shared_ptr<hold> self) {
   return lease(std::move(self));
 }
 
-lease hold::next_turn(std::shared_ptr<transferable> passed, const waits& w) {
+// No caller gets a lease that is in doubt already: the thread asks the store itself. If the lease
+// is lost, no thread had a turn that could be lost.
+lease hold::next_turn(std::shared_ptr<transferable> passed, const waits& w,
+                      std::optional<local_turn>& turn) {
   auto self = std::static_pointer_cast<hold>(std::move(passed));
   const lease_state so_far = self->state(w.past_local_queue);
-  // No thread had a turn that could be lost.
-  if (so_far == lease_state::lost) {
-    if (self->leaves_local_queue()) self->config_->local_queue->leave();
-    self->forget();
-    return {};
-  }
-  // No caller gets a lease that is in doubt already: the thread asks the store itself.
-  if (so_far == lease_state::suspect) {
-    self->give_back_soon(self->client_.now());
+  const bool lost = so_far == lease_state::lost;
+  if (lost || so_far == lease_state::suspect) {
+    if (self->leaves_local_queue()) turn.emplace(self->config_->local_queue.get());
+    lost ? self->forget() : self->give_back_soon(self->client_.now());
     return {};
   }
   self->began_.store(w.began, std::memory_order_relaxed);

@@ -44,8 +44,10 @@ class hold final : public std::enable_shared_from_this<hold>,
   /// Starts renewal, and returns the lease.
   static lease start(std::shared_ptr<hold> self);
   /// The lease of the next thread of this process. Empty if the hold was lost meanwhile, or was in
-  /// doubt, and went back to the store.
-  static lease next_turn(std::shared_ptr<transferable> passed, const waits& w);
+  /// doubt, and went back to the store. Then the caller has the turn of that hold in the local
+  /// queue, in `turn`, unless the loss has ended that turn already.
+  static lease next_turn(std::shared_ptr<transferable> passed, const waits& w,
+                         std::optional<local_turn>& turn);
   /// Whether the caller needs the result of the release, even if lock_config::unconfirmed_release
   /// is set.
   enum class wants { answer, nothing };

@@ -29,13 +29,15 @@ void transferable::give_back_soon(boot_time now) noexcept {
   give_back();
 }
 
+// A waiter that was given a hold which was lost before its turn is the first in line again.
 local_queue::entry local_queue::join(contender& who, boot_time deadline) {
   std::unique_lock lock{mutex_};
-  while (line_.empty() && idle_) {
+  const bool again = who.in_local_queue_ == entry::passed;
+  while ((again || line_.empty()) && idle_) {
     auto lingering = std::exchange(idle_, nullptr);
     if (lingering->fits(who.config_)) {
       who.passed_ = std::move(lingering);
-      return entry::passed;
+      return who.in_local_queue_ = entry::passed;
     }
     lock.unlock();
     lingering->give_back();
@@ -46,11 +48,11 @@ local_queue::entry local_queue::join(contender& who, boot_time deadline) {
     return entry::first;
   }
   if (clock_.now() >= deadline) return entry::gone;
-  if (line_.size() >= who.config_.max_waiters) return entry::overloaded;
-  who.entry_ = line_.insert(line_.end(), &who);
+  if (!again && line_.size() >= who.config_.max_waiters) return entry::overloaded;
+  who.entry_ = line_.insert(again ? line_.begin() : line_.end(), &who);
   who.in_local_queue_ = entry::waiting;
   who.deadline_ = deadline;
-  if (line_.size() == 1) bypassed_ = 0;
+  if (line_.front() == &who) first_not_called();
   return entry::waiting;
 }
 
@@ -131,9 +133,13 @@ std::shared_ptr<transferable> local_queue::step_out(contender& who) {
 contender& local_queue::next_in_line() {
   contender& next = *line_.front();
   line_.pop_front();
+  first_not_called();
+  return next;
+}
+
+void local_queue::first_not_called() {
   first_ = summons::none;
   bypassed_ = 0;
-  return next;
 }
 
 void local_queue::call_first() {

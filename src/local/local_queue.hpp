@@ -185,6 +185,8 @@ class local_queue : public std::enable_shared_from_this<local_queue> {
   bool own_turn(std::unique_lock<std::mutex>& lock, contender& who);
   std::shared_ptr<transferable> step_out(contender& who);
   contender& next_in_line();
+  /// For another waiter that is the first in line from now on.
+  void first_not_called();
   void call_first();
   void give_first(std::shared_ptr<transferable> what);
   bool have_it_looked_after() noexcept;

@@ -306,23 +306,25 @@ result<lease> acquire_in_turn(const std::shared_ptr<session_impl>& session,
   // Before the local queue: when a holder of this process acquires on this thread's behalf, the
   // grant may arrive before this thread is awake.
   dispatcher::registration slot(session->dispatcher(), a.owner());
+  std::optional<local_turn> turn;
   if (s->local_queue) {
     auto in = s->local_queue->enter(a, deadline, stop);
-    for (; in == local_queue::entry::passed; in = s->local_queue->enter(a, deadline, stop)) {
+    while (in == local_queue::entry::passed) {
       w.past_local_queue = session->now();
-      if (auto mine = hold::next_turn(a.take_passed(), w)) return mine;
+      if (auto mine = hold::next_turn(a.take_passed(), w, turn)) return mine;
+      in = turn ? local_queue::entry::first : s->local_queue->enter(a, deadline, stop);
     }
     if (in == local_queue::entry::gone && stop.stop_requested()) return asked_to_stop();
     if (in != local_queue::entry::first && in != local_queue::entry::asked)
       return kept_out(in, *s, call.is_try());
     w.past_local_queue = session->now();
   }
-  local_turn turn(s->local_queue.get());
+  if (!turn) turn.emplace(s->local_queue.get());
   return or_abandon(*session, *s, a.owner(), [&]() -> result<lease> {
     const auto won = win(*session, *s, a, slot, call, std::move(stop));
     if (!won) return won.error();
     lease mine = begin_lease(session, s, c, *won, w);
-    turn.keep();  // until the hold is released
+    turn->keep();  // until the hold is released
     return mine;
   });
 }
@@ -334,7 +336,9 @@ result<lease> acquire_untraced(const std::shared_ptr<session_impl>& session,
   if (stop.stop_requested()) return gave_up(*session, *s, call, trace::judged(asked_to_stop()));
   if (s->local_queue) {
     if (auto idle = s->local_queue->take_idle(*s)) {
-      if (auto mine = hold::next_turn(std::move(idle), {call.began(), call.began()})) return mine;
+      const waits none{call.began(), call.began()};
+      std::optional<local_turn> of_the_first_waiter;
+      if (auto mine = hold::next_turn(std::move(idle), none, of_the_first_waiter)) return mine;
     }
   }
   auto got = acquire_in_turn(session, s, c, call, std::move(stop));

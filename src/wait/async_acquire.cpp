@@ -11,19 +11,21 @@ operation::next pending_acquire::come_in() {
   in_line_ = true;
   if (at == nullptr) return at_store();
   if (auto idle = at->take_idle(*config_)) {
-    if (auto mine = hold::next_turn(std::move(idle), waited_))
+    std::optional<local_turn> of_the_first_waiter;
+    if (auto mine = hold::next_turn(std::move(idle), waited_, of_the_first_waiter))
       return won_in_local_queue(std::move(mine));
   }
   return on_entry(at->join(acquisition_, time_.deadline()));
 }
 
 operation::next pending_acquire::on_entry(local_queue::entry in) {
-  for (; in == local_queue::entry::passed;
-       in = config_->local_queue->join(acquisition_, time_.deadline())) {
+  while (in == local_queue::entry::passed) {
     waited_.past_local_queue = session_.now();
-    if (auto mine = hold::next_turn(acquisition_.take_passed(), waited_)) {
+    if (auto mine = hold::next_turn(acquisition_.take_passed(), waited_, turn_)) {
       return won_in_local_queue(std::move(mine));
     }
+    in = turn_ ? local_queue::entry::first
+               : config_->local_queue->join(acquisition_, time_.deadline());
   }
   if (in == local_queue::entry::waiting) return retry_after(time_.deadline());
   if (in == local_queue::entry::chosen) return retry_after(forever);
@@ -31,7 +33,7 @@ operation::next pending_acquire::on_entry(local_queue::entry in) {
   if (in != local_queue::entry::first && in != local_queue::entry::asked)
     return end(kept_out(in, *config_, time_.is_try()));
   waited_.past_local_queue = session_.now();
-  turn_.emplace(config_->local_queue.get());
+  if (!turn_) turn_.emplace(config_->local_queue.get());
   return at_store();
 }
 
