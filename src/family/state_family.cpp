@@ -416,8 +416,7 @@ class state_family final : public session_store {
     if (auto s = port_->transact(name, change); !s) return std::move(s.error());
     count(change);
     if (change.wrong()) return *change.wrong();
-    for (notification& to : change.reply.tell) to.name = name;
-    if (!change.reply.tell.empty()) (void)port_->tell_all(change.reply.tell);
+    (void)tell(name, change.reply.tell);
     if (command.verb == countdown_verb::arrive) sweep_.look_if_due(name);
     return std::move(change.reply);
   }
@@ -660,8 +659,7 @@ class state_family final : public session_store {
       if (passed_on_ == now) return;
       passed_on_ = std::move(now);
     }
-    for (notification& to : change.others()) to.name = name;
-    (void)port_->tell_all(change.others());
+    (void)tell(name, change.others());
   } catch (const std::bad_alloc&) {
     return;
   }
@@ -688,13 +686,18 @@ class state_family final : public session_store {
     return dead;
   }
 
+  // Returns the sessions that have ended.
+  std::vector<std::string> tell(std::string_view name, std::vector<notification>& all) {
+    if (all.empty()) return {};
+    for (notification& to : all) to.name = name;
+    return port_->tell_all(all);
+  }
+
   // Notifies of grants. A grant to a session that is known to be dead is passed on at once, which
   // may grant to others. A session that could not be notified but may be alive keeps its grant,
   // which ends with the claim time.
-  void deliver(std::string_view name, std::vector<notification> grants) {
-    if (grants.empty()) return;
-    for (notification& to : grants) to.name = name;
-    auto dead = port_->tell_all(grants);
+  void deliver(std::string_view name, std::vector<notification>& grants) {
+    auto dead = tell(name, grants);
     std::erase_if(dead, [this](const std::string& peer) { return !port_->departed(peer); });
     if (dead.empty()) return;
     // For no owner: only the hand-over takes effect.
