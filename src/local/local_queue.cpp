@@ -56,8 +56,7 @@ local_queue::entry local_queue::join(contender& who, boot_time deadline) {
   return entry::waiting;
 }
 
-local_queue::entry local_queue::enter(contender& who, boot_time deadline, std::stop_token stop) {
-  if (const entry at = join(who, deadline); at != entry::waiting) return at;
+local_queue::entry local_queue::sleep(contender& who, boot_time deadline, std::stop_token stop) {
   const std::stop_callback on_stop{stop, [&] {
                                      const std::lock_guard guard{mutex_};
                                      who.rouse();

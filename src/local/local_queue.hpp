@@ -65,7 +65,7 @@ enum class local_entry {
   passed,  ///< has received the hold of the process: contender::take_passed()
   overloaded,
   gone,     ///< waits no longer: its time is over, or a stop was requested
-  waiting,  ///< queued; returned only by join() and look()
+  waiting,  ///< queued
   chosen,   ///< the representative asks the store for this waiter, which waits for the result also
             ///< after its deadline; returned only by look()
 };
@@ -129,12 +129,11 @@ class local_queue : public std::enable_shared_from_this<local_queue> {
   local_queue(clock& on, idle_locks& idle) : clock_(on), idle_locks_(idle) {}
 
   using entry = local_entry;
-  entry enter(contender& who, boot_time deadline, std::stop_token stop);
-
-  /// The same without sleeping, for a contender with a waker. join() enters the queue. look() is
-  /// called when the waker was called, at the deadline, and when asked to stop.
+  /// Enters the queue. A contender that has to wait calls look() when its waker was called, at the
+  /// deadline, and when asked to stop; or sleep(), if it has no waker.
   entry join(contender& who, boot_time deadline);
   entry look(contender& who, boot_time deadline, const std::stop_token& stop);
+  entry sleep(contender& who, boot_time deadline, std::stop_token stop);
 
   /// Returns the idle hold of the process, for a thread that has just arrived. Null if there is
   /// none, if it does not fit `wanted`, or if the first waiter's turn has come.

@@ -99,6 +99,30 @@ result<bool> acquisition::ask_instead_of(const transferable& leaving) noexcept t
   return without_memory(true);
 }
 
+result<lease> acquisition::let_in(local_queue::entry in, const time_frame& time,
+                                  const std::stop_token& stop, waits& waited) {
+  using entry = local_queue::entry;
+  local_queue& at = *config_.local_queue;
+  while (in == entry::passed) {
+    waited.past_local_queue = session_.now();
+    if (auto mine = hold::next_turn(take_passed(), waited, turn_)) return mine;
+    in = turn_ ? entry::first : at.join(*this, time.deadline());
+  }
+  if (in == entry::waiting || in == entry::chosen) return lease{};
+  if (in == entry::gone && stop.stop_requested()) return asked_to_stop();
+  if (in != entry::first && in != entry::asked) return kept_out(in, config_, time.is_try());
+  waited.past_local_queue = session_.now();
+  if (!turn_) turn_.emplace(&at);
+  return lease{};
+}
+
+lease acquisition::begin_lease(std::shared_ptr<session_impl> session,
+                               std::shared_ptr<const lock_config> s, const waits& w) {
+  lease mine = engine::begin_lease(std::move(session), std::move(s), params_, grant_, w);
+  if (turn_) turn_->keep();
+  return mine;
+}
+
 boot_time acquisition::put_off(boot_time now) {
   if (answer_ || now >= look_by_ || session_.dispatcher().gaps() != gaps_) return now;
   if (shared_lease_->losses() != losses_) return now;
@@ -271,6 +295,14 @@ status ready(session_impl& session, const lock_config& s, const acquire_params& 
   return listens(s, c) ? session.idle_lock_timer().start() : done{};
 }
 
+// A thread that has just arrived does not take the turn of those that wait.
+lease idle_lease(const lock_config& s, const waits& w) {
+  auto idle = s.local_queue ? s.local_queue->take_idle(s) : nullptr;
+  if (!idle) return {};
+  std::optional<local_turn> of_the_first_waiter;
+  return hold::next_turn(std::move(idle), w, of_the_first_waiter);
+}
+
 failure kept_out(local_queue::entry why, const lock_config& s, bool is_try) {
   if (why == local_queue::entry::overloaded) {
     return {errc::overloaded,
@@ -306,26 +338,17 @@ result<lease> acquire_in_turn(const std::shared_ptr<session_impl>& session,
   // Before the local queue: when a holder of this process acquires on this thread's behalf, the
   // grant may arrive before this thread is awake.
   dispatcher::registration slot(session->dispatcher(), a.owner());
-  std::optional<local_turn> turn;
-  if (s->local_queue) {
-    auto in = s->local_queue->enter(a, deadline, stop);
-    while (in == local_queue::entry::passed) {
-      w.past_local_queue = session->now();
-      if (auto mine = hold::next_turn(a.take_passed(), w, turn)) return mine;
-      in = turn ? local_queue::entry::first : s->local_queue->enter(a, deadline, stop);
+  if (local_queue* const at = s->local_queue.get()) {
+    auto mine = a.let_in(at->join(a, deadline), call, stop, w);
+    while (mine && !*mine && !a.has_turn()) {
+      mine = a.let_in(at->sleep(a, deadline, stop), call, stop, w);
     }
-    if (in == local_queue::entry::gone && stop.stop_requested()) return asked_to_stop();
-    if (in != local_queue::entry::first && in != local_queue::entry::asked)
-      return kept_out(in, *s, call.is_try());
-    w.past_local_queue = session->now();
+    if (!mine || *mine) return mine;
   }
-  if (!turn) turn.emplace(s->local_queue.get());
   return or_abandon(*session, *s, a.owner(), [&]() -> result<lease> {
     const auto won = win(*session, *s, a, slot, call, std::move(stop));
     if (!won) return won.error();
-    lease mine = begin_lease(session, s, c, *won, w);
-    turn->keep();  // until the hold is released
-    return mine;
+    return a.begin_lease(session, s, w);
   });
 }
 
@@ -334,13 +357,7 @@ result<lease> acquire_untraced(const std::shared_ptr<session_impl>& session,
                                const timed_call& call, std::stop_token stop) {
   if (auto can = ready(*session, *s, c); !can) return std::move(can.error());
   if (stop.stop_requested()) return gave_up(*session, *s, call, trace::judged(asked_to_stop()));
-  if (s->local_queue) {
-    if (auto idle = s->local_queue->take_idle(*s)) {
-      const waits none{call.began(), call.began()};
-      std::optional<local_turn> of_the_first_waiter;
-      if (auto mine = hold::next_turn(std::move(idle), none, of_the_first_waiter)) return mine;
-    }
-  }
+  if (auto mine = idle_lease(*s, {call.began(), call.began()})) return mine;
   auto got = acquire_in_turn(session, s, c, call, std::move(stop));
   if (!got) return gave_up(*session, *s, call, trace::judged(got.error()));
   return got;
