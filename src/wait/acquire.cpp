@@ -116,6 +116,17 @@ result<lease> acquisition::let_in(local_queue::entry in, const time_frame& time,
   return lease{};
 }
 
+status acquisition::win(dispatcher::registration& slot, const timed_call& call,
+                        std::stop_token stop) {
+  status settled = wait_until_settled(session_, slot, *this, call, std::move(stop));
+  if (settled || !was_asked_) return settled;
+  if (left_behind_)
+    session_.keeper().abandon(config_.name, owner(), config_.lease);
+  else
+    leave_nothing_behind(session_, config_, owner(), settled.error());
+  return settled;
+}
+
 lease acquisition::begin_lease(std::shared_ptr<session_impl> session,
                                std::shared_ptr<const lock_config> s, const waits& w) {
   lease mine = engine::begin_lease(std::move(session), std::move(s), params_, grant_, w);
@@ -314,19 +325,6 @@ failure kept_out(local_queue::entry why, const lock_config& s, bool is_try) {
 
 namespace {
 
-// Waits at the store on behalf of the process.
-result<grant> win(session_impl& session, const lock_config& s, acquisition& a,
-                  dispatcher::registration& slot, const timed_call& call, std::stop_token stop) {
-  const status settled = wait_until_settled(session, slot, a, call, std::move(stop));
-  if (settled) return a.granted();
-  if (!a.was_asked()) return settled.error();
-  if (a.left_behind())
-    session.keeper().abandon(s.name, a.owner(), s.lease);
-  else
-    leave_nothing_behind(session, s, a.owner(), settled.error());
-  return settled.error();
-}
-
 // Goes through the local queue, which hands over the lock that the process holds already, or gives
 // this thread its turn at the store.
 result<lease> acquire_in_turn(const std::shared_ptr<session_impl>& session,
@@ -346,8 +344,7 @@ result<lease> acquire_in_turn(const std::shared_ptr<session_impl>& session,
     if (!mine || *mine) return mine;
   }
   return or_abandon(*session, *s, a.owner(), [&]() -> result<lease> {
-    const auto won = win(*session, *s, a, slot, call, std::move(stop));
-    if (!won) return won.error();
+    if (auto won = a.win(slot, call, std::move(stop)); !won) return won.error();
     return a.begin_lease(session, s, w);
   });
 }
@@ -381,10 +378,10 @@ result<grant> acquire_permit(session_impl& session, const lock_config& s, wait_t
   const timed_call call(session.now(), wait);
   acquisition a(session, s, {});
   dispatcher::registration slot(session.dispatcher(), a.owner());
-  auto won = or_abandon(session, s, a.owner(),
-                        [&] { return win(session, s, a, slot, call, std::move(stop)); });
+  const auto won =
+      or_abandon(session, s, a.owner(), [&] { return a.win(slot, call, std::move(stop)); });
   if (!won) return gave_up(session, s, call, won.error());
-  return won;
+  return a.granted();
 }
 
 }  // namespace holdfast::engine

@@ -50,6 +50,8 @@ class acquisition final : public request, public contender {
   /// Whether it is its turn to ask the store for the process.
   bool has_turn() const noexcept { return turn_.has_value(); }
   void leave_turn() noexcept { turn_.reset(); }
+  /// Waits at the store, in a thread. If that fails, nothing stays at the store.
+  status win(dispatcher::registration& slot, const timed_call& call, std::stop_token stop);
   /// Makes a lease of the grant. Its turn is over when the lease is released.
   lease begin_lease(std::shared_ptr<session_impl> session, std::shared_ptr<const lock_config> s,
                     const waits& w);
