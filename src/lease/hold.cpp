@@ -101,6 +101,10 @@ void hold::publish() noexcept {
   }
 }
 
+// Not in the class: with GCC 12 and gold, a program that calls it would define it without the thunk
+// that the table of virtual functions needs.
+const store::owner_id& hold::owner() const noexcept { return owner_; }
+
 boot_time hold::session_now() const noexcept { return client_.now(); }
 
 lease_state hold::state(boot_time now) const noexcept {

@@ -77,7 +77,7 @@ class hold final : public std::enable_shared_from_this<hold>,
   std::uint64_t fence() const noexcept override { return fence_.load(std::memory_order_relaxed); }
   const std::string& name() const noexcept { return config_->name; }
   const std::shared_ptr<const lock_config>& what() const noexcept { return config_; }
-  const store::owner_id& owner() const noexcept override { return owner_; }
+  const store::owner_id& owner() const noexcept override;
   const store::owner_id& secret() const noexcept override { return secret_; }
   lease_state state() const noexcept { return state(session_now()); }
   /// Does not use the session, which may be gone.
