@@ -124,6 +124,7 @@ struct notification {
 
 struct permits_reply {
   permits_outcome outcome = permits_outcome::done;
+  bool changed = false;  ///< the family has to write the record
   std::uint64_t fence = 0;
   std::int64_t expires_at = 0;
   std::int64_t now_at = 0;          ///< the store's time of this reply
@@ -134,7 +135,6 @@ struct permits_reply {
   bool fresh = false;               ///< queued: it was not queued before
   bool repeated = false;            ///< an attempt before this one may have been carried out
   bool one_turn = false;            ///< granted: others wait, so no hand-over inside the process
-  bool changed = false;             ///< the family has to write the record
   owner_id behind{};                ///< queued, passes_secrets, no priority: the owner before it
   /// Queued as the first: the peers that hold it. Inspect: those of `found` that have died.
   std::vector<std::string> blockers{};
@@ -184,10 +184,10 @@ enum class countdown_outcome : std::uint8_t {
 
 struct countdown_reply {
   countdown_outcome outcome = countdown_outcome::done;
+  bool changed = false;         ///< the family has to write the record
   std::uint32_t remaining = 0;  ///< after too_many of an unused name: the command's count
   std::int64_t now_at = 0;
   std::int64_t retry_after_us = 0;
-  bool changed = false;  ///< the family has to write the record
   std::vector<notification> tell{};
   countdown_record found{};
   store::kind found_kind = kind::latch;
