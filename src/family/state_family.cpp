@@ -5,7 +5,6 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <tuple>
 #include <type_traits>
 
 #include "family/record_codec.hpp"
@@ -71,19 +70,6 @@ class decoded {
  private:
   std::uint64_t last_fence_ = 0;
 };
-
-/// When the entry of this waiter ends; nothing if it does not wait.
-std::optional<std::int64_t> end_of_wait(const std::vector<waiter>& all, const owner_id& owner) {
-  const auto mine = kernel::find(all, owner);
-  return mine == all.end() ? std::nullopt : std::optional(mine->expires_at);
-}
-
-/// Whether a poll need not extend the waiter's entry: half of its lease will be left at the next
-/// poll. Then the poll only reads. More than a lease is left after the clock was set back: the
-/// entry of a waiter that dies must not stay that long.
-bool lasts_until_the_poll_after_next(std::int64_t left, std::int64_t lease, std::int64_t pause) {
-  return left <= lease && left - pause >= lease / 2;
-}
 
 /// A change of a record, and whether it created the record.
 class record_change : public transition {
@@ -164,17 +150,13 @@ class permits_transition final : public record_change {
   bool carry_out(permits_record& record, const moment& now) {
     wrong_.reset();
     const bool cleaned = kernel::forget(record, dead_);
-    const auto ends = end_of_wait(record.queue, command_.owner);
-    const std::pair before(record.holders.size(), record.queue.size());
     reply = kernel::apply(record, command_, now, promises_);
     const bool together = record.kind == kind::barrier || record.kind == kind::condition_variable;
     others_.clear();
     const bool goes_on = together && reply.outcome == permits_outcome::granted;
     if (goes_on && command_.wait) find_others(record);  // not for the keeper's renewals
-    const bool extended = ends && before == std::pair(record.holders.size(), record.queue.size());
-    const bool changed = cleaned || !(unchanged() || (extended && is_early(record.kind, *ends)));
     count_what_went();
-    return changed;
+    return cleaned || reply.changed;
   }
 
   void find_others(const permits_record& record) {
@@ -187,16 +169,6 @@ class permits_transition final : public record_change {
     }
   }
 
-  // Whether a poll that extended the waiter's entry may leave the record as it was. Of a condition
-  // only: a waiter for a lock believes a notification for as long as its last poll has extended its
-  // entry.
-  bool is_early(kind of, std::int64_t ends) const noexcept {
-    return of == kind::condition_variable && reply.outcome == permits_outcome::queued &&
-           reply.tell.empty() &&
-           lasts_until_the_poll_after_next(ends - reply.now_at, command_.queue_lease_us,
-                                           reply.retry_after_us);
-  }
-
   // Counts what an attempt whose answer was lost has removed.
   void count_what_went() noexcept {
     reply.position = std::max(reply.position, evicted_);
@@ -204,13 +176,6 @@ class permits_transition final : public record_change {
     if (went && reply.outcome == permits_outcome::absent) reply.outcome = permits_outcome::done;
     reply.replaced = reply.replaced || replaced_;
     reply.repeated = came_;
-  }
-
-  // A reply with notifications has changed the record.
-  bool unchanged() const {
-    return reply.tell.empty() && (reply.outcome == permits_outcome::kind_mismatch ||
-                                  reply.outcome == permits_outcome::capacity_mismatch ||
-                                  reply.outcome == permits_outcome::absent);
   }
 
   const permits_command& command_;
@@ -264,14 +229,8 @@ class countdown_transition final : public record_change {
 
   const std::string* apply(std::string_view text, const moment& now) override {
     if (!in_.read(text, now)) return other_kind();
-    const countdown_record& record = in_.record;
-    const auto ends = end_of_wait(record.waiting, command_.owner);
-    const std::int64_t kept_until = record.expires_at;
-    const std::tuple before(record.count, record.waiting.size(), record.arrivals.size());
     reply = kernel::apply(in_.record, command_, now, tells_);
-    const bool extended =
-        ends && before == std::tuple(record.count, record.waiting.size(), record.arrivals.size());
-    if (unchanged() || (extended && is_early(*ends, kept_until))) return nullptr;
+    if (!reply.changed) return nullptr;
     in_.write_as(in_.record.count != 0 || !in_.record.arrivals.empty(), now, text_);
     return put(text);
   }
@@ -282,27 +241,12 @@ class countdown_transition final : public record_change {
   countdown_reply reply;
 
  private:
-  bool unchanged() const {
-    return command_.verb == countdown_verb::inspect ||
-           reply.outcome == countdown_outcome::capacity_mismatch ||
-           reply.outcome == countdown_outcome::too_many;
-  }
-
   const std::string* other_kind() {
     reply = {};
     if (in_.wrong) return nullptr;
     reply.outcome = countdown_outcome::kind_mismatch;
     reply.found_kind = kind_of(in_.other);
     return nullptr;
-  }
-
-  // As for permits. A latch is kept from its last use on; a poll that is not written must not make
-  // that much shorter.
-  bool is_early(std::int64_t ends, std::int64_t kept_until) const noexcept {
-    return command_.verb == countdown_verb::wait && reply.outcome == countdown_outcome::closed &&
-           kept_until - reply.now_at >= command_.keep_us - command_.keep_us / 64 &&
-           lasts_until_the_poll_after_next(ends - reply.now_at, command_.queue_lease_us,
-                                           reply.retry_after_us);
   }
 
   const countdown_command& command_;
@@ -416,8 +360,7 @@ class state_family final : public session_store {
     if (auto s = port_->transact(name, change); !s) return std::move(s.error());
     count(change);
     if (change.wrong()) return *change.wrong();
-    for (notification& to : change.reply.tell) to.name = name;
-    if (!change.reply.tell.empty()) (void)port_->tell_all(change.reply.tell);
+    (void)tell(name, change.reply.tell);
     if (command.verb == countdown_verb::arrive) sweep_.look_if_due(name);
     return std::move(change.reply);
   }
@@ -660,8 +603,7 @@ class state_family final : public session_store {
       if (passed_on_ == now) return;
       passed_on_ = std::move(now);
     }
-    for (notification& to : change.others()) to.name = name;
-    (void)port_->tell_all(change.others());
+    (void)tell(name, change.others());
   } catch (const std::bad_alloc&) {
     return;
   }
@@ -688,13 +630,18 @@ class state_family final : public session_store {
     return dead;
   }
 
+  // Returns the sessions that have ended.
+  std::vector<std::string> tell(std::string_view name, std::vector<notification>& all) {
+    if (all.empty()) return {};
+    for (notification& to : all) to.name = name;
+    return port_->tell_all(all);
+  }
+
   // Notifies of grants. A grant to a session that is known to be dead is passed on at once, which
   // may grant to others. A session that could not be notified but may be alive keeps its grant,
   // which ends with the claim time.
-  void deliver(std::string_view name, std::vector<notification> grants) {
-    if (grants.empty()) return;
-    for (notification& to : grants) to.name = name;
-    auto dead = port_->tell_all(grants);
+  void deliver(std::string_view name, std::vector<notification>& grants) {
+    auto dead = tell(name, grants);
     std::erase_if(dead, [this](const std::string& peer) { return !port_->departed(peer); });
     if (dead.empty()) return;
     // For no owner: only the hand-over takes effect.

@@ -14,11 +14,14 @@ namespace {
 // another latch.
 void end(countdown_record& r) { r = countdown_record{.arrivals = std::move(r.arrivals)}; }
 
-// Step 1.
-void expire(countdown_record& r, const moment& now) {
-  if (r.count != 0 && r.expires_at <= now.now_at) end(r);
-  std::erase_if(r.arrivals, [&](const auto& a) { return a.forget_at <= now.now_at; });
-  std::erase_if(r.waiting, [&](const auto& w) { return w.expires_at <= now.now_at; });
+// Step 1. Returns false if nothing has expired.
+bool expire(countdown_record& r, const moment& now) {
+  const bool over = r.count != 0 && r.expires_at <= now.now_at;
+  if (over) end(r);
+  const auto gone =
+      std::erase_if(r.arrivals, [&](const auto& a) { return a.forget_at <= now.now_at; }) +
+      std::erase_if(r.waiting, [&](const auto& w) { return w.expires_at <= now.now_at; });
+  return over || gone > 0;
 }
 
 bool open(const countdown_record& r) { return r.count != 0 && r.remaining == 0; }
@@ -101,7 +104,7 @@ countdown_reply apply(countdown_record& r, const countdown_command& c, const mom
   countdown_reply reply;
   reply.now_at = now.now_at;
   // 1. Remove what has expired.
-  expire(r, now);
+  const bool ended = expire(r, now);
   // 2. All users of a latch have to name the same count.
   const bool uses = c.verb == countdown_verb::arrive || c.verb == countdown_verb::wait;
   if (uses && r.count != 0 && r.count != c.count) {
@@ -110,6 +113,9 @@ countdown_reply apply(countdown_record& r, const countdown_command& c, const mom
     return reply;
   }
   // 3., 4. The command itself.
+  const auto place = find(r.waiting, c.owner);
+  const std::int64_t left = place != r.waiting.end() && !ended ? place->expires_at - now.now_at : 0;
+  const std::int64_t kept = r.expires_at - now.now_at;
   carry_out(r, c, now, reply);
   const auto mine = tells ? r.waiting.end() : find(r.waiting, c.owner);
   if (mine != r.waiting.end()) {
@@ -117,6 +123,13 @@ countdown_reply apply(countdown_record& r, const countdown_command& c, const mom
     reply.retry_after_us = std::min(reply.retry_after_us, pause);
   }
   if (reply.outcome != countdown_outcome::too_many) reply.remaining = r.remaining;
+  // As for permits. A latch is kept from its last use on; a poll that is not written must not make
+  // that much shorter.
+  const bool early = c.verb == countdown_verb::wait && reply.outcome == countdown_outcome::closed &&
+                     kept >= c.keep_us - c.keep_us / 64 &&
+                     lasts_until_the_poll_after_next(left, c.queue_lease_us, reply.retry_after_us);
+  reply.changed =
+      c.verb != countdown_verb::inspect && reply.outcome != countdown_outcome::too_many && !early;
   return reply;
 }
 

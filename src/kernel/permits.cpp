@@ -74,15 +74,16 @@ std::uint32_t wake(permits_record& r, std::size_t count, const circumstances& no
   return woken;
 }
 
-// Step 1. Removes what has expired, for every command.
-void expire(permits_record& r, const circumstances& now, permits_reply& reply) {
+// Step 1. Removes what has expired, for every command. Returns false if nothing has.
+bool expire(permits_record& r, const circumstances& now, permits_reply& reply) {
   const auto over = [&](const auto& x) { return x.expires_at <= now.now_at; };
   const auto died = [&](const waiter& w) { return over(w) && !w.peer.empty(); };
   const bool missing = r.kind == kind::barrier && std::any_of(r.queue.begin(), r.queue.end(), died);
   const auto gone = std::erase_if(r.holders, over);
-  std::erase_if(r.queue, over);
+  const auto away = std::erase_if(r.queue, over);
   if (missing || (r.kind == kind::barrier && gone > 0)) scatter(r, reply);
   if (r.kind == kind::condition_variable) (void)wake(r, gone, now, reply);
+  return gone + away > 0;
 }
 
 // A store of a quorum learns the fence that another store has granted.
@@ -416,7 +417,7 @@ permits_reply apply(permits_record& r, const permits_command& c, const moment& a
   reply.now_at = now.now_at;
   reply.wall_at = now.wall_at;
   // 1. Remove what has expired.
-  expire(r, now, reply);
+  const bool ended = expire(r, now, reply);
   // 2. An inspection changes nothing else.
   if (c.verb == permits_verb::inspect) {
     reply.found = r;
@@ -433,6 +434,7 @@ permits_reply apply(permits_record& r, const permits_command& c, const moment& a
       reply.outcome =
           r.kind != c.kind ? permits_outcome::kind_mismatch : permits_outcome::capacity_mismatch;
       reply.found = r;
+      reply.changed = !reply.tell.empty();
       return reply;
     }
   }
@@ -446,9 +448,20 @@ permits_reply apply(permits_record& r, const permits_command& c, const moment& a
     reply.replaced = held || drop(r.queue, c.replaces);
   }
   // 5., 6. The command itself, and the hand-over that may follow from it.
+  const auto place = find(r.queue, c.owner);
+  const bool waited = place != r.queue.end() && !ended && !reply.replaced;
+  const std::int64_t left = waited ? place->expires_at - now.now_at : 0;
   carry_out(r, c, now, reply);
   // 7. Nothing but the fence is kept of an unused name.
   if (!in_use(r)) r.capacity = 0;
+  // For a family that writes a record as a whole: a poll that did nothing but extend an entry need
+  // not be written if it comes early. Of a condition only: a waiter for a lock believes a
+  // notification for as long as its last poll has extended its entry.
+  const bool early = r.kind == kind::condition_variable &&
+                     reply.outcome == permits_outcome::queued &&
+                     lasts_until_the_poll_after_next(left, c.queue_lease_us, reply.retry_after_us);
+  const bool unchanged = early || reply.outcome == permits_outcome::absent;
+  reply.changed = !unchanged || !reply.tell.empty();
   return reply;
 }
 

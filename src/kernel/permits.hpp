@@ -55,6 +55,13 @@ constexpr std::int64_t untold_pause_us(std::int64_t waited_us, std::size_t waite
   const auto longest = std::clamp(all, untold_step_at_most_us, untold_retry_after_us);
   return waited_us < 0 ? longest : std::clamp(waited_us, untold_step_at_least_us, longest);
 }
+/// Whether a poll need not extend the waiter's entry: half of its lease will be left at the next
+/// poll. More than a lease is left after the clock was set back: the entry of a waiter that dies
+/// must not stay that long.
+constexpr bool lasts_until_the_poll_after_next(std::int64_t left, std::int64_t lease,
+                                               std::int64_t pause) {
+  return left <= lease && left - pause >= lease / 2;
+}
 /// How long a participant that has dropped out of a barrier is remembered after the last time it
 /// opened.
 inline constexpr std::int64_t dropped_lasts_us = 86'400'000'000;

@@ -45,21 +45,16 @@ lease hold::start(std::shared_ptr<hold> self) {
   return lease(std::move(self));
 }
 
-lease hold::next_turn(std::shared_ptr<transferable> passed, const waits& w) {
+// No caller gets a lease that is in doubt already: the thread asks the store itself. If the lease
+// is lost, no thread had a turn that could be lost.
+lease hold::next_turn(std::shared_ptr<transferable> passed, const waits& w,
+                      std::optional<local_turn>& turn) {
   auto self = std::static_pointer_cast<hold>(std::move(passed));
   const lease_state so_far = self->state(w.past_local_queue);
-  // No thread had a turn that could be lost.
-  if (so_far == lease_state::lost) {
-    if (self->leaves_local_queue()) self->config_->local_queue->leave();
-    self->forget();
-    return {};
-  }
-  // No caller gets a lease that is in doubt already: the thread asks the store itself. The store
-  // may hang, and the caller's wait may have no limit of its own. The keeper does what is left to
-  // do.
-  if (so_far == lease_state::suspect) {
-    const call_limit soon{saturated_add(self->client_.now(), last_answer_within)};
-    self->give_back();
+  const bool lost = so_far == lease_state::lost;
+  if (lost || so_far == lease_state::suspect) {
+    if (self->leaves_local_queue()) turn.emplace(self->config_->local_queue.get());
+    lost ? self->forget() : self->give_back_soon(self->client_.now());
     return {};
   }
   self->began_.store(w.began, std::memory_order_relaxed);
@@ -105,6 +100,10 @@ void hold::publish() noexcept {
     state_.store(timer_.state(), std::memory_order_release);
   }
 }
+
+// Not in the class: with GCC 12 and gold, a program that calls it would define it without the thunk
+// that the table of virtual functions needs.
+const store::owner_id& hold::owner() const noexcept { return owner_; }
 
 boot_time hold::session_now() const noexcept { return client_.now(); }
 

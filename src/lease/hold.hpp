@@ -44,8 +44,10 @@ class hold final : public std::enable_shared_from_this<hold>,
   /// Starts renewal, and returns the lease.
   static lease start(std::shared_ptr<hold> self);
   /// The lease of the next thread of this process. Empty if the hold was lost meanwhile, or was in
-  /// doubt, and went back to the store.
-  static lease next_turn(std::shared_ptr<transferable> passed, const waits& w);
+  /// doubt, and went back to the store. Then the caller has the turn of that hold in the local
+  /// queue, in `turn`, unless the loss has ended that turn already.
+  static lease next_turn(std::shared_ptr<transferable> passed, const waits& w,
+                         std::optional<local_turn>& turn);
   /// Whether the caller needs the result of the release, even if lock_config::unconfirmed_release
   /// is set.
   enum class wants { answer, nothing };
@@ -75,7 +77,7 @@ class hold final : public std::enable_shared_from_this<hold>,
   std::uint64_t fence() const noexcept override { return fence_.load(std::memory_order_relaxed); }
   const std::string& name() const noexcept { return config_->name; }
   const std::shared_ptr<const lock_config>& what() const noexcept { return config_; }
-  const store::owner_id& owner() const noexcept override { return owner_; }
+  const store::owner_id& owner() const noexcept override;
   const store::owner_id& secret() const noexcept override { return secret_; }
   lease_state state() const noexcept { return state(session_now()); }
   /// Does not use the session, which may be gone.

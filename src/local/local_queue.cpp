@@ -24,13 +24,20 @@ void relax() noexcept {
 
 }  // namespace
 
+void transferable::give_back_soon(boot_time now) noexcept {
+  const detail::call_limit until{saturated_add(now, detail::last_answer_within)};
+  give_back();
+}
+
+// A waiter that was given a hold which was lost before its turn is the first in line again.
 local_queue::entry local_queue::join(contender& who, boot_time deadline) {
   std::unique_lock lock{mutex_};
-  while (line_.empty() && idle_) {
+  const bool again = who.in_local_queue_ == entry::passed;
+  while ((again || line_.empty()) && idle_) {
     auto lingering = std::exchange(idle_, nullptr);
     if (lingering->fits(who.config_)) {
       who.passed_ = std::move(lingering);
-      return entry::passed;
+      return who.in_local_queue_ = entry::passed;
     }
     lock.unlock();
     lingering->give_back();
@@ -41,16 +48,15 @@ local_queue::entry local_queue::join(contender& who, boot_time deadline) {
     return entry::first;
   }
   if (clock_.now() >= deadline) return entry::gone;
-  if (line_.size() >= who.config_.max_waiters) return entry::overloaded;
-  who.entry_ = line_.insert(line_.end(), &who);
+  if (!again && line_.size() >= who.config_.max_waiters) return entry::overloaded;
+  who.entry_ = line_.insert(again ? line_.begin() : line_.end(), &who);
   who.in_local_queue_ = entry::waiting;
   who.deadline_ = deadline;
-  if (line_.size() == 1) bypassed_ = 0;
+  if (line_.front() == &who) first_not_called();
   return entry::waiting;
 }
 
-local_queue::entry local_queue::enter(contender& who, boot_time deadline, std::stop_token stop) {
-  if (const entry at = join(who, deadline); at != entry::waiting) return at;
+local_queue::entry local_queue::sleep(contender& who, boot_time deadline, std::stop_token stop) {
   const std::stop_callback on_stop{stop, [&] {
                                      const std::lock_guard guard{mutex_};
                                      who.rouse();
@@ -62,7 +68,7 @@ local_queue::entry local_queue::enter(contender& who, boot_time deadline, std::s
     clock_.wait_until(lock, who.changed_, chosen ? forever : deadline);
   }
   lock.unlock();  // before on_stop is destroyed, which may wait for a callback that needs the mutex
-  if (left_behind) give_back_soon(*left_behind);
+  if (left_behind) left_behind->give_back_soon(clock_.now());
   return who.in_local_queue_;
 }
 
@@ -74,7 +80,7 @@ local_queue::entry local_queue::look(contender& who, boot_time deadline,
     return who.in_local_queue_;
   }
   lock.unlock();
-  if (left_behind) give_back_soon(*left_behind);
+  if (left_behind) left_behind->give_back_soon(clock_.now());
   return who.in_local_queue_;
 }
 
@@ -108,13 +114,6 @@ bool local_queue::own_turn(std::unique_lock<std::mutex>& lock, contender& who) {
   return true;
 }
 
-// The wait is over: it does not stay longer than for a last answer. The store may hang, and a wait
-// that was stopped may have no limit of its own. The keeper does what is left to do.
-void local_queue::give_back_soon(transferable& left_behind) {
-  const detail::call_limit until{saturated_add(clock_.now(), detail::last_answer_within)};
-  left_behind.give_back();
-}
-
 // Removes the waiter. If a hold was idle for it, the next waiter is called. If there is none, or
 // the hold does not fit it, the hold is returned, and the caller ends it.
 std::shared_ptr<transferable> local_queue::step_out(contender& who) {
@@ -133,9 +132,13 @@ std::shared_ptr<transferable> local_queue::step_out(contender& who) {
 contender& local_queue::next_in_line() {
   contender& next = *line_.front();
   line_.pop_front();
+  first_not_called();
+  return next;
+}
+
+void local_queue::first_not_called() {
   first_ = summons::none;
   bypassed_ = 0;
-  return next;
 }
 
 void local_queue::call_first() {

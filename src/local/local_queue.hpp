@@ -35,6 +35,9 @@ class transferable {
   virtual const store::owner_id& secret() const noexcept = 0;
   /// Releases an idle hold, which no waiter wants, at the store.
   virtual void give_back() noexcept = 0;
+  /// The same within the time for a last answer. The store may hang, and the wait of the caller may
+  /// have no limit of its own. The keeper does what is left to do.
+  void give_back_soon(boot_time now) noexcept;
   /// Ends a hold that was lost before the next thread had it.
   virtual void forget() noexcept = 0;
 
@@ -62,7 +65,7 @@ enum class local_entry {
   passed,  ///< has received the hold of the process: contender::take_passed()
   overloaded,
   gone,     ///< waits no longer: its time is over, or a stop was requested
-  waiting,  ///< queued; returned only by join() and look()
+  waiting,  ///< queued
   chosen,   ///< the representative asks the store for this waiter, which waits for the result also
             ///< after its deadline; returned only by look()
 };
@@ -126,12 +129,11 @@ class local_queue : public std::enable_shared_from_this<local_queue> {
   local_queue(clock& on, idle_locks& idle) : clock_(on), idle_locks_(idle) {}
 
   using entry = local_entry;
-  entry enter(contender& who, boot_time deadline, std::stop_token stop);
-
-  /// The same without sleeping, for a contender with a waker. join() enters the queue. look() is
-  /// called when the waker was called, at the deadline, and when asked to stop.
+  /// Enters the queue. A contender that has to wait calls look() when its waker was called, at the
+  /// deadline, and when asked to stop; or sleep(), if it has no waker.
   entry join(contender& who, boot_time deadline);
   entry look(contender& who, boot_time deadline, const std::stop_token& stop);
+  entry sleep(contender& who, boot_time deadline, std::stop_token stop);
 
   /// Returns the idle hold of the process, for a thread that has just arrived. Null if there is
   /// none, if it does not fit `wanted`, or if the first waiter's turn has come.
@@ -181,8 +183,9 @@ class local_queue : public std::enable_shared_from_this<local_queue> {
                    const std::stop_token& stop, std::shared_ptr<transferable>& left_behind);
   bool own_turn(std::unique_lock<std::mutex>& lock, contender& who);
   std::shared_ptr<transferable> step_out(contender& who);
-  void give_back_soon(transferable& left_behind);
   contender& next_in_line();
+  /// For another waiter that is the first in line from now on.
+  void first_not_called();
   void call_first();
   void give_first(std::shared_ptr<transferable> what);
   bool have_it_looked_after() noexcept;

@@ -99,6 +99,41 @@ result<bool> acquisition::ask_instead_of(const transferable& leaving) noexcept t
   return without_memory(true);
 }
 
+result<lease> acquisition::let_in(local_queue::entry in, const time_frame& time,
+                                  const std::stop_token& stop, waits& waited) {
+  using entry = local_queue::entry;
+  local_queue& at = *config_.local_queue;
+  while (in == entry::passed) {
+    waited.past_local_queue = session_.now();
+    if (auto mine = hold::next_turn(take_passed(), waited, turn_)) return mine;
+    in = turn_ ? entry::first : at.join(*this, time.deadline());
+  }
+  if (in == entry::waiting || in == entry::chosen) return lease{};
+  if (in == entry::gone && stop.stop_requested()) return asked_to_stop();
+  if (in != entry::first && in != entry::asked) return kept_out(in, config_, time.is_try());
+  waited.past_local_queue = session_.now();
+  if (!turn_) turn_.emplace(&at);
+  return lease{};
+}
+
+status acquisition::win(dispatcher::registration& slot, const timed_call& call,
+                        std::stop_token stop) {
+  status settled = wait_until_settled(session_, slot, *this, call, std::move(stop));
+  if (settled || !was_asked_) return settled;
+  if (left_behind_)
+    session_.keeper().abandon(config_.name, owner(), config_.lease);
+  else
+    leave_nothing_behind(session_, config_, owner(), settled.error());
+  return settled;
+}
+
+lease acquisition::begin_lease(std::shared_ptr<session_impl> session,
+                               std::shared_ptr<const lock_config> s, const waits& w) {
+  lease mine = engine::begin_lease(std::move(session), std::move(s), params_, grant_, w);
+  if (turn_) turn_->keep();
+  return mine;
+}
+
 boot_time acquisition::put_off(boot_time now) {
   if (answer_ || now >= look_by_ || session_.dispatcher().gaps() != gaps_) return now;
   if (shared_lease_->losses() != losses_) return now;
@@ -271,6 +306,14 @@ status ready(session_impl& session, const lock_config& s, const acquire_params& 
   return listens(s, c) ? session.idle_lock_timer().start() : done{};
 }
 
+// A thread that has just arrived does not take the turn of those that wait.
+lease idle_lease(const lock_config& s, const waits& w) {
+  auto idle = s.local_queue ? s.local_queue->take_idle(s) : nullptr;
+  if (!idle) return {};
+  std::optional<local_turn> of_the_first_waiter;
+  return hold::next_turn(std::move(idle), w, of_the_first_waiter);
+}
+
 failure kept_out(local_queue::entry why, const lock_config& s, bool is_try) {
   if (why == local_queue::entry::overloaded) {
     return {errc::overloaded,
@@ -281,19 +324,6 @@ failure kept_out(local_queue::entry why, const lock_config& s, bool is_try) {
 }
 
 namespace {
-
-// Waits at the store on behalf of the process.
-result<grant> win(session_impl& session, const lock_config& s, acquisition& a,
-                  dispatcher::registration& slot, const timed_call& call, std::stop_token stop) {
-  const status settled = wait_until_settled(session, slot, a, call, std::move(stop));
-  if (settled) return a.granted();
-  if (!a.was_asked()) return settled.error();
-  if (a.left_behind())
-    session.keeper().abandon(s.name, a.owner(), s.lease);
-  else
-    leave_nothing_behind(session, s, a.owner(), settled.error());
-  return settled.error();
-}
 
 // Goes through the local queue, which hands over the lock that the process holds already, or gives
 // this thread its turn at the store.
@@ -306,24 +336,16 @@ result<lease> acquire_in_turn(const std::shared_ptr<session_impl>& session,
   // Before the local queue: when a holder of this process acquires on this thread's behalf, the
   // grant may arrive before this thread is awake.
   dispatcher::registration slot(session->dispatcher(), a.owner());
-  if (s->local_queue) {
-    auto in = s->local_queue->enter(a, deadline, stop);
-    for (; in == local_queue::entry::passed; in = s->local_queue->enter(a, deadline, stop)) {
-      w.past_local_queue = session->now();
-      if (auto mine = hold::next_turn(a.take_passed(), w)) return mine;
+  if (local_queue* const at = s->local_queue.get()) {
+    auto mine = a.let_in(at->join(a, deadline), call, stop, w);
+    while (mine && !*mine && !a.has_turn()) {
+      mine = a.let_in(at->sleep(a, deadline, stop), call, stop, w);
     }
-    if (in == local_queue::entry::gone && stop.stop_requested()) return asked_to_stop();
-    if (in != local_queue::entry::first && in != local_queue::entry::asked)
-      return kept_out(in, *s, call.is_try());
-    w.past_local_queue = session->now();
+    if (!mine || *mine) return mine;
   }
-  local_turn turn(s->local_queue.get());
   return or_abandon(*session, *s, a.owner(), [&]() -> result<lease> {
-    const auto won = win(*session, *s, a, slot, call, std::move(stop));
-    if (!won) return won.error();
-    lease mine = begin_lease(session, s, c, *won, w);
-    turn.keep();  // until the hold is released
-    return mine;
+    if (auto won = a.win(slot, call, std::move(stop)); !won) return won.error();
+    return a.begin_lease(session, s, w);
   });
 }
 
@@ -332,11 +354,7 @@ result<lease> acquire_untraced(const std::shared_ptr<session_impl>& session,
                                const timed_call& call, std::stop_token stop) {
   if (auto can = ready(*session, *s, c); !can) return std::move(can.error());
   if (stop.stop_requested()) return gave_up(*session, *s, call, trace::judged(asked_to_stop()));
-  if (s->local_queue) {
-    if (auto idle = s->local_queue->take_idle(*s)) {
-      if (auto mine = hold::next_turn(std::move(idle), {call.began(), call.began()})) return mine;
-    }
-  }
+  if (auto mine = idle_lease(*s, {call.began(), call.began()})) return mine;
   auto got = acquire_in_turn(session, s, c, call, std::move(stop));
   if (!got) return gave_up(*session, *s, call, trace::judged(got.error()));
   return got;
@@ -360,10 +378,10 @@ result<grant> acquire_permit(session_impl& session, const lock_config& s, wait_t
   const timed_call call(session.now(), wait);
   acquisition a(session, s, {});
   dispatcher::registration slot(session.dispatcher(), a.owner());
-  auto won = or_abandon(session, s, a.owner(),
-                        [&] { return win(session, s, a, slot, call, std::move(stop)); });
+  const auto won =
+      or_abandon(session, s, a.owner(), [&] { return a.win(slot, call, std::move(stop)); });
   if (!won) return gave_up(session, s, call, won.error());
-  return won;
+  return a.granted();
 }
 
 }  // namespace holdfast::engine

@@ -43,6 +43,19 @@ class acquisition final : public request, public contender {
   /// The answer is kept, and the next ask() returns it.
   result<bool> ask_instead_of(const transferable& leaving) noexcept override;
 
+  /// What `in` says of its local queue: the lease of the hold that the process has already; or an
+  /// empty one, if it is its turn to ask the store, or if it has to wait in the local queue.
+  result<lease> let_in(local_queue::entry in, const time_frame& time, const std::stop_token& stop,
+                       waits& waited);
+  /// Whether it is its turn to ask the store for the process.
+  bool has_turn() const noexcept { return turn_.has_value(); }
+  void leave_turn() noexcept { turn_.reset(); }
+  /// Waits at the store, in a thread. If that fails, nothing stays at the store.
+  status win(dispatcher::registration& slot, const timed_call& call, std::stop_token stop);
+  /// Makes a lease of the grant. Its turn is over when the lease is released.
+  lease begin_lease(std::shared_ptr<session_impl> session, std::shared_ptr<const lock_config> s,
+                    const waits& w);
+
   const grant& granted() const noexcept { return grant_; }
   const store::owner_id& owner() const noexcept { return grant_.owner; }
   /// Whether a request that another thread made for this acquisition was abandoned unanswered: the
@@ -59,6 +72,7 @@ class acquisition final : public request, public contender {
   session_impl& session_;
   acquire_params params_;
   grant grant_;
+  std::optional<local_turn> turn_;
   std::optional<answer> answer_;
   bool left_behind_ = false;
   std::shared_ptr<shared_queue_lease> shared_lease_;
@@ -76,10 +90,12 @@ class acquisition final : public request, public contender {
 lease begin_lease(std::shared_ptr<session_impl> session, std::shared_ptr<const lock_config> s,
                   const acquire_params& c, const grant& g, const waits& w);
 
-// ---- the end of an acquisition, for the synchronous and the asynchronous form
+// ---- the begin and the end of an acquisition, for the synchronous and the asynchronous form
 
 /// Whether the session is usable; starts the threads that a lease needs.
 status ready(session_impl& session, const lock_config& s, const acquire_params& c);
+/// The lease of the hold that the process keeps idle; empty if there is none that is good.
+lease idle_lease(const lock_config& s, const waits& w);
 failure kept_out(local_queue::entry why, const lock_config& s, bool is_try);
 /// Whether a wait that failed with `why` has certainly left nothing at the store.
 bool leaves_nothing(const failure& why) noexcept;

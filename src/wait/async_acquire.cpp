@@ -10,29 +10,18 @@ operation::next pending_acquire::come_in() {
   if (in_line_) return on_entry(at->look(acquisition_, time_.deadline(), stop()));
   in_line_ = true;
   if (at == nullptr) return at_store();
-  if (auto idle = at->take_idle(*config_)) {
-    if (auto mine = hold::next_turn(std::move(idle), waited_))
-      return won_in_local_queue(std::move(mine));
-  }
+  if (auto mine = idle_lease(*config_, waited_)) return won_in_local_queue(std::move(mine));
   return on_entry(at->join(acquisition_, time_.deadline()));
 }
 
 operation::next pending_acquire::on_entry(local_queue::entry in) {
-  for (; in == local_queue::entry::passed;
-       in = config_->local_queue->join(acquisition_, time_.deadline())) {
-    waited_.past_local_queue = session_.now();
-    if (auto mine = hold::next_turn(acquisition_.take_passed(), waited_)) {
-      return won_in_local_queue(std::move(mine));
-    }
+  auto mine = acquisition_.let_in(in, time_, stop(), waited_);
+  if (!mine) {
+    return end(mine.error().code == errc::cancelled ? stopped() : std::move(mine.error()));
   }
-  if (in == local_queue::entry::waiting) return retry_after(time_.deadline());
-  if (in == local_queue::entry::chosen) return retry_after(forever);
-  if (in == local_queue::entry::gone && stop().stop_requested()) return end(stopped());
-  if (in != local_queue::entry::first && in != local_queue::entry::asked)
-    return end(kept_out(in, *config_, time_.is_try()));
-  waited_.past_local_queue = session_.now();
-  turn_.emplace(config_->local_queue.get());
-  return at_store();
+  if (*mine) return won_in_local_queue(std::move(*mine));
+  if (acquisition_.has_turn()) return at_store();
+  return retry_after(in == local_queue::entry::chosen ? forever : time_.deadline());
 }
 
 operation::next pending_acquire::won_in_local_queue(lease mine) {
@@ -41,19 +30,13 @@ operation::next pending_acquire::won_in_local_queue(lease mine) {
 }
 
 bool pending_acquire::come_out() noexcept {
-  return !in_line_ || turn_ || !config_->local_queue || config_->local_queue->give_up(acquisition_);
+  return !in_line_ || acquisition_.has_turn() || !config_->local_queue ||
+         config_->local_queue->give_up(acquisition_);
 }
 
 std::optional<store::named_command> pending_acquire::leaving(const failure& why) {
   if (acquisition_.left_behind()) return abandon(), std::nullopt;
   return leaves_nothing(why) ? std::nullopt : release_of(why);
-}
-
-lease pending_lease::begin_lease(std::shared_ptr<session_impl> session) {
-  lease mine =
-      engine::begin_lease(std::move(session), config_, how_, acquisition_.granted(), waited_);
-  if (turn_) turn_->keep();  // until the hold is released
-  return mine;
 }
 
 namespace {

@@ -19,14 +19,13 @@ class pending_acquire : public pending_wait {
 
   next come_in() override;
   next won_in_local_queue(lease mine);
-  void let_go() override { turn_.reset(); }
+  void let_go() override { acquisition_.leave_turn(); }
   failure observed(failure f) final { return gave_up(session_, *config_, time_, std::move(f)); }
 
   void leave_to_keeper() noexcept final { abandon(); }
   bool come_out() noexcept final;
 
   acquisition acquisition_;
-  std::optional<local_turn> turn_;
 
  private:
   request& asked() final { return acquisition_; }
@@ -46,7 +45,9 @@ class pending_lease : public telling_wait<pending_acquire, lease> {
   void won(std::shared_ptr<session_impl> session) override {
     tell(begin_lease(std::move(session)));
   }
-  lease begin_lease(std::shared_ptr<session_impl> session);
+  lease begin_lease(std::shared_ptr<session_impl> session) {
+    return acquisition_.begin_lease(std::move(session), config_, waited_);
+  }
 };
 
 }  // namespace holdfast::engine

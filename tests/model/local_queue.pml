@@ -458,6 +458,7 @@ enter: /* local_queue::join; something may idle since it looked */
     :: else -> line_up(line_at(P), t); place[t] = WAITING; roused[t] = 1
     fi
   };
+wait:
   do
   :: atomic { /* local_queue::own_turn */
        place[t] == WAITING && roused[t] ->
@@ -525,7 +526,13 @@ passed: /* hold::next_turn */
        begin_turn(t)
     :: else ->
        if
-       :: present[P] == mine -> absent(P); leave(P)
+       :: present[P] == mine ->
+          absent(P);
+          mine = NOBODY;
+          if
+          :: leave(P) /* it had taken what was idle */
+          :: place[t] = AT_STORE; new_owner(P, mine); acquire(mine); goto wait
+          fi
        :: else
        fi;
        mine = NOBODY;

@@ -124,6 +124,7 @@ struct notification {
 
 struct permits_reply {
   permits_outcome outcome = permits_outcome::done;
+  bool changed = false;  ///< the family has to write the record
   std::uint64_t fence = 0;
   std::int64_t expires_at = 0;
   std::int64_t now_at = 0;          ///< the store's time of this reply
@@ -183,6 +184,7 @@ enum class countdown_outcome : std::uint8_t {
 
 struct countdown_reply {
   countdown_outcome outcome = countdown_outcome::done;
+  bool changed = false;         ///< the family has to write the record
   std::uint32_t remaining = 0;  ///< after too_many of an unused name: the command's count
   std::int64_t now_at = 0;
   std::int64_t retry_after_us = 0;
