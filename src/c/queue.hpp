@@ -75,6 +75,8 @@ struct waiting {
   std::stop_token stop{};
   std::shared_ptr<queue> to{};  ///< null: the call blocks
   std::uint64_t tag = 0;
+  std::shared_ptr<const blocking_call> blocks{};  ///< null if it does not
+  std::shared_ptr<const either_stops> either{};
 
   bool is_try() const noexcept { return limit == one_try; }
   /// The failure of a wait that ended without a result.
