@@ -78,8 +78,6 @@ wait_time time_of(std::int64_t timeout_ns) {
   return timeout_ns < 0 ? no_limit : wait_time(timeout_ns);
 }
 
-namespace {
-
 waiting as_given(const holdfast_wait* how) {
   waiting w;
   if (how == nullptr) return w;
@@ -90,8 +88,6 @@ waiting as_given(const holdfast_wait* how) {
   w.tag = given.tag;
   return w;
 }
-
-}  // namespace
 
 waiting read(const holdfast_wait* how) {
   waiting w = as_given(how);

@@ -84,6 +84,8 @@ struct waiting {
 };
 wait_time time_of(std::int64_t timeout_ns);
 waiting read(const holdfast_wait* how);
+/// The same for a call that waits for no other program: takes no memory.
+waiting as_given(const holdfast_wait* how);
 
 /// The event of a call that later cannot be started for lack of memory.
 inline std::shared_ptr<prepared> prepared_failure(const waiting& w) {
