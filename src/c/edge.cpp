@@ -107,6 +107,8 @@ int holdfast_close(const void* handle, holdfast_error* why) {
 }
 
 void holdfast_close_all(void) {
+  // First: otherwise a waiter would be granted the lock of a lease that is closed here.
+  (void)guarded(nullptr, end_blocking_calls);
   (void)guarded(nullptr, [] {
     for (const auto& closed : take_all_out()) closed->on_close();
   });

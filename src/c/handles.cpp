@@ -2,20 +2,35 @@
 
 #include <pthread.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <holdfast/clock.hpp>
 #include <mutex>
 #include <string>
 #include <unordered_map>
 
 namespace holdfast::c_abi {
 
+struct blocking_calls {
+  std::stop_source closed;
+  unsigned under_way = 0;
+};
+
 namespace {
+
+/// A wait that was stopped ends sooner, unless a store hangs that has long time-outs.
+constexpr std::chrono::seconds longest_wait_for_calls{10};
+/// A signal handler may interrupt a call, and end the program.
+thread_local unsigned calls_of_this_thread = 0;
 
 struct registry {
   std::mutex mutex;
   std::unordered_map<std::uintptr_t, std::shared_ptr<handle>> handles;
   std::uintptr_t last = 0;
   unsigned forks = 0;
+  std::shared_ptr<blocking_calls> calls = std::make_shared<blocking_calls>();
+  std::condition_variable call_ended;
 };
 
 // The mutex is locked around a fork(): otherwise another thread might hold it at that moment, and
@@ -28,6 +43,7 @@ registry& all() {
     (void)::pthread_atfork([] { known->mutex.lock(); }, [] { known->mutex.unlock(); },
                            [] {
                              ++known->forks;
+                             known->calls->under_way = calls_of_this_thread;
                              known->mutex.unlock();
                            });
     return r;
@@ -83,6 +99,39 @@ std::vector<std::shared_ptr<handle>> take_all_out() {
     return ours;
   });
   return found;
+}
+
+blocking_call::blocking_call()
+    : all_([] {
+        registry& r = all();
+        const std::lock_guard guard{r.mutex};
+        ++r.calls->under_way;
+        return r.calls;
+      }()) {
+  ++calls_of_this_thread;
+}
+
+blocking_call::~blocking_call() {
+  --calls_of_this_thread;
+  registry& r = all();
+  const std::lock_guard guard{r.mutex};
+  --all_->under_way;
+  r.call_ended.notify_all();
+}
+
+std::stop_token blocking_call::closed() const { return all_->closed.get_token(); }
+
+void end_blocking_calls() {
+  registry& r = all();
+  auto next = std::make_shared<blocking_calls>();
+  std::unique_lock guard{r.mutex};
+  const auto ending = std::exchange(r.calls, std::move(next));
+  guard.unlock();
+  ending->closed.request_stop();
+  const boot_time until = saturated_add(boot_clock::now(), longest_wait_for_calls);
+  guard.lock();
+  while (ending->under_way > calls_of_this_thread && boot_clock::now() < until)
+    real_clock().wait_until(guard, r.call_ended, until);
 }
 
 void refuse(errc code, const std::string& what) { throw_failure(failure{code, what}); }

@@ -2,6 +2,7 @@
 
 #include <holdfast/error.hpp>
 #include <memory>
+#include <stop_token>
 #include <utility>
 #include <vector>
 
@@ -44,6 +45,26 @@ std::shared_ptr<handle> take_out(const void* key);
 
 /// Takes out all objects of this process, but not those of its parent.
 std::vector<std::shared_ptr<handle>> take_all_out();
+
+/// The calls that have begun since the last holdfast_close_all().
+struct blocking_calls;
+
+/// A call that blocks, for as long as this object lives.
+class blocking_call {
+ public:
+  blocking_call();
+  ~blocking_call();
+  blocking_call(const blocking_call&) = delete;
+  /// Stop is requested when all handles are closed.
+  std::stop_token closed() const;
+
+ private:
+  const std::shared_ptr<blocking_calls> all_;
+};
+
+/// Ends the waits of all blocking calls, and waits for the calls of other threads: what they are
+/// granted at that moment has a handle then.
+void end_blocking_calls();
 
 [[noreturn]] void refuse(errc code, const std::string& what);
 [[noreturn]] void refuse_handle(const char* what, const void* key);

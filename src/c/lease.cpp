@@ -198,7 +198,7 @@ int holdfast_lease_watch(holdfast_lease* lease, holdfast_queue* to, uint64_t tag
 
 int holdfast_release(holdfast_lease* lease, const holdfast_wait* how, holdfast_error* why) {
   return guarded(why, [&] {
-    const auto w = read(how);
+    const auto w = as_given(how);
     const auto from = lease_of(lease);
     if (w.to) {
       release_later(*from, w);

@@ -78,7 +78,7 @@ wait_time time_of(std::int64_t timeout_ns) {
   return timeout_ns < 0 ? no_limit : wait_time(timeout_ns);
 }
 
-waiting read(const holdfast_wait* how) {
+waiting as_given(const holdfast_wait* how) {
   waiting w;
   if (how == nullptr) return w;
   const auto given = read(how, "how");
@@ -86,6 +86,19 @@ waiting read(const holdfast_wait* how) {
   if (given.stop != nullptr) w.stop = get<stop_handle>(given.stop, "stop")->itself.get_token();
   if (given.queue != nullptr) w.to = get<queue>(given.queue, "queue");
   w.tag = given.tag;
+  return w;
+}
+
+waiting read(const holdfast_wait* how) {
+  waiting w = as_given(how);
+  if (w.to) return w;
+  w.blocks = std::make_shared<blocking_call>();
+  if (!w.stop.stop_possible()) {
+    w.stop = w.blocks->closed();
+  } else {
+    w.either = std::make_shared<either_stops>(w.stop, w.blocks->closed());
+    w.stop = w.either->token();
+  }
   return w;
 }
 

@@ -75,6 +75,8 @@ struct waiting {
   std::stop_token stop{};
   std::shared_ptr<queue> to{};  ///< null: the call blocks
   std::uint64_t tag = 0;
+  std::shared_ptr<const blocking_call> blocks{};  ///< null if it does not
+  std::shared_ptr<const either_stops> either{};
 
   bool is_try() const noexcept { return limit == one_try; }
   /// The failure of a wait that ended without a result.
@@ -82,6 +84,8 @@ struct waiting {
 };
 wait_time time_of(std::int64_t timeout_ns);
 waiting read(const holdfast_wait* how);
+/// The same for a call that waits for no other program: takes no memory.
+waiting as_given(const holdfast_wait* how);
 
 /// The event of a call that later cannot be started for lack of memory.
 inline std::shared_ptr<prepared> prepared_failure(const waiting& w) {

@@ -257,17 +257,24 @@ rate_limiter::state::request rate_limiter::state::about_taken(const rate_key& ke
 }
 
 rate_decision rate_limiter::state::decide(request about, rate_verb verb, std::uint64_t n,
-                                          microseconds ahead, wait_time wait,
-                                          const kept& keep) const {
+                                          microseconds ahead, wait_time wait) const {
+  auto d = ask(std::move(about), verb, n, ahead, wait);
+  if (!d) of.fail(std::move(d.error()));
+  return std::move(*d);
+}
+
+result<rate_decision> rate_limiter::state::ask(request about, rate_verb verb, std::uint64_t n,
+                                               microseconds ahead, wait_time wait,
+                                               const kept& keep) const {
   auto& session = *of.session;
   rate_request q(session, of.config->name, std::move(about), verb, n, ahead);
   auto settled = engine::wait_until_settled(session, q.owner(), q, {session.now(), wait});
-  if (!settled) of.fail(std::move(settled.error()));
+  if (!settled) return std::move(settled.error());
   auto d = q.decided();
-  if (!d) of.fail(std::move(d.error()));
+  if (!d) return d;
   if (keep && *d) keep(*d);
   q.heard_of();
-  return std::move(*d);
+  return d;
 }
 
 // Threads that find the pool empty at the same time each fill it. The pool adds up their tokens, so
@@ -296,10 +303,13 @@ rate_decision rate_limiter::state::take_locally(request r, std::uint64_t n) {
     p.until = now + options.local_time;
     p.last = std::move(last);
   };
-  auto d = decide(r, rate_verb::take, options.local_tokens, {}, one_try, keep);
-  if (!d) return decide(std::move(r), rate_verb::take, n, {}, one_try);
-  d.tokens = n;
-  return d;
+  auto d = ask(r, rate_verb::take, options.local_tokens, {}, one_try, keep);
+  // Another program may have made the burst smaller than local_tokens.
+  const bool too_many = !d && d.error().code == errc::invalid_argument;
+  if (too_many || (d && !*d)) return decide(std::move(r), rate_verb::take, n, {}, one_try);
+  if (!d) of.fail(std::move(d.error()));
+  d->tokens = n;
+  return std::move(*d);
 }
 
 void rate_limiter::state::drop_old_pools(boot_time now) {

@@ -57,11 +57,13 @@ struct rate_limiter::state {
     using value = typename std::invoke_result_t<Begin>::value_type;
     return of.session->forked() ? engine::async_do<value>(of.session, {}) : how();
   }
+  rate_decision decide(request about, store::rate_verb verb, std::uint64_t n,
+                       std::chrono::microseconds ahead, wait_time wait) const;
   /// Keeps the tokens taken for later calls. If it throws, they are refunded.
   using kept = std::function<void(const rate_decision&)>;
-  rate_decision decide(request about, store::rate_verb verb, std::uint64_t n,
-                       std::chrono::microseconds ahead, wait_time wait,
-                       const kept& keep = {}) const;
+  result<rate_decision> ask(request about, store::rate_verb verb, std::uint64_t n,
+                            std::chrono::microseconds ahead, wait_time wait,
+                            const kept& keep = {}) const;
   rate_decision take_locally(request r, std::uint64_t n);
   void drop_old_pools(boot_time now);
   void replace_rules(std::vector<rate_rule> with, std::uint32_t version);

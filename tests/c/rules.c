@@ -238,6 +238,25 @@ static void close_all_releases_every_lease(void) {
   GIVES(HOLDFAST_OK, tried(mutex_of(store, "n")));
 }
 
+static void close_all_ends_the_waits_of_other_threads_which_are_granted_nothing(void) {
+  for (int own_stop = 0; own_stop < 2; ++own_stop) {
+    (void)taken(mutex_of(store, "m"));
+    struct waiter w = {.lock = mutex_of(other, "m"), .how = timed(HOLDFAST_NO_LIMIT)};
+    if (own_stop) OK(holdfast_stop_open(&w.how.stop, &why));
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, waits, &w) == 0);
+    await_waiter("m", &w);
+    holdfast_close_all();
+    OK(holdfast_open(url, &options, &store, &why));
+    OK(holdfast_open(url, &options, &other, &why));
+    holdfast_name_info info = {.size = sizeof info};
+    OK(holdfast_show(store, "m", &info, &why));
+    CHECK(info.holders == 0 && info.waiters == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(w.code == HOLDFAST_CANCELLED && w.lease == NULL);
+  }
+}
+
 static void a_lock_outlives_the_handle_of_its_session(void) {
   holdfast_lock* mine = mutex_of(store, "m");
   OK(holdfast_close(store, &why));
@@ -1402,6 +1421,7 @@ static const struct {
     RULE(exactly_one_of_two_concurrent_releases_succeeds),
     RULE(a_closed_lease_is_released),
     RULE(close_all_releases_every_lease),
+    RULE(close_all_ends_the_waits_of_other_threads_which_are_granted_nothing),
     RULE(a_lock_outlives_the_handle_of_its_session),
     RULE(an_extended_lease_has_the_new_length),
     RULE(force_release_with_an_empty_short_id_releases_nothing),

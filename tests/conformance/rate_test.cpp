@@ -357,6 +357,15 @@ TEST_P(rates, a_process_that_cannot_reserve_many_tokens_takes_one) {
   EXPECT_FALSE(local.try_take());
 }
 
+TEST_P(rates, a_process_that_takes_ahead_goes_on_when_another_program_makes_the_burst_smaller) {
+  rate_limiter local{here_, name_, rule(3, slowly), {.local_tokens = 3, .local_time = 1h}};
+  rival_.change_rules(rule(2, slowly), 1);
+  EXPECT_TRUE(rival_.try_take());
+  EXPECT_TRUE(local.try_take());
+  EXPECT_FALSE(local.try_take());
+  EXPECT_EQ(reason_of([&] { (void)local.try_take(3); }), errc::invalid_argument);
+}
+
 TEST_P(rates, a_full_bucket_leaves_nothing_in_the_store) {
   EXPECT_TRUE(three_.try_take());
   EXPECT_EQ(here_.show(name_).kind, "rate_limiter");

@@ -121,6 +121,19 @@ kept = store.mutex('m', timeout=30).acquire()
         self.assertEqual(program.returncode, 0)
         self.assertEqual(self.here.show("m").holders, 0)
 
+    def test_a_program_that_ends_while_a_daemon_thread_waits_leaves_no_lease(self):
+        for wait in ("mutex('m').acquire()", "mutex('m').acquire(timeout=3600, stop=holdfast.Stop())", "semaphore('s', 1).acquire()"):
+            program = self.run_python(f"""
+import threading, time
+kept = [store.mutex('m').acquire(), store.semaphore('s', 1).acquire()]
+other = holdfast.open(os.environ['URL'], name_prefix=os.environ['PREFIX'])
+threading.Thread(target=lambda: other.{wait}, daemon=True).start()
+while not store.show('m').waiters + store.show('s').waiters:
+    time.sleep(0.01)
+""")
+            self.assertEqual(program.communicate(timeout=60)[1], "", wait)
+            self.assertEqual([(self.here.show(name).holders, self.here.show(name).waiters) for name in "ms"], [(0, 0), (0, 0)], wait)
+
     def test_the_end_of_a_subinterpreter_releases_no_leases_of_others(self):
         program = self.run_python(
             "import sys\n"

@@ -237,6 +237,7 @@ class _Texts(threading.local):
 
 
 _texts = _Texts()
+program_ends = False  # set when close_all() ends the waits of daemon threads
 
 
 def error_of(why: ErrorText, code: int) -> errors.Error:
@@ -258,6 +259,8 @@ def call(function: Function, *arguments: typing.Any) -> None:
         why = ErrorText()
     code = function(*arguments, ctypes.byref(why))
     if code:
+        if program_ends and code == errors.Cancelled.code and threading.current_thread().daemon:
+            raise SystemExit  # ends the thread, and prints nothing
         raise error_of(why, code)
     free.append(why)
 

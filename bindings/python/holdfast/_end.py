@@ -7,11 +7,12 @@ import os
 import sys
 import threading
 
-from . import _waits
+from . import _abi, _waits
 from ._abi import functions
 
 
 def _close_all() -> None:
+    _abi.program_ends = True
     _waits.forget_idle()  # a wait that another atexit handler begins after this needs a new queue
     functions.close_all()
 
