@@ -172,7 +172,10 @@ class permits_transition final : public record_change {
     const bool goes_on = together && reply.outcome == permits_outcome::granted;
     if (goes_on && command_.wait) find_others(record);  // not for the keeper's renewals
     const bool extended = ends && before == std::pair(record.holders.size(), record.queue.size());
-    const bool changed = cleaned || !(unchanged() || (extended && is_early(record.kind, *ends)));
+    const bool early = extended && is_early(record.kind, *ends);
+    // In a batch, the next waiter of this session must not take its entry for an extended one.
+    if (early) kernel::stay(record, *kernel::find(record.queue, command_.owner), *ends);
+    const bool changed = cleaned || !(unchanged() || early);
     count_what_went();
     return changed;
   }
@@ -187,12 +190,12 @@ class permits_transition final : public record_change {
     }
   }
 
-  // Whether a poll that extended the waiter's entry may leave the record as it was. Of a condition
-  // only: a waiter for a lock believes a notification for as long as its last poll has extended its
-  // entry.
+  // Whether a poll that extended the waiter's entry may leave the record as it was. Not if the
+  // waiter for a lock is notified: it believes a notification for as long as its last poll has
+  // extended its entry.
   bool is_early(kind of, std::int64_t ends) const noexcept {
-    return of == kind::condition_variable && reply.outcome == permits_outcome::queued &&
-           reply.tell.empty() &&
+    const bool believes = promises_.tells && of != kind::condition_variable;
+    return !believes && reply.outcome == permits_outcome::queued && reply.tell.empty() &&
            lasts_until_the_poll_after_next(ends - reply.now_at, command_.queue_lease_us,
                                            reply.retry_after_us);
   }

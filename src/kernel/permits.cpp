@@ -91,17 +91,6 @@ void raise_fence(permits_record& r, holder& mine, std::uint64_t at_least) {
   r.last_fence = std::max(r.last_fence, at_least);
 }
 
-// A waiter that asks is alive, and so are all waiters of its session for the name: extends their
-// entries.
-void stay(permits_record& r, const waiter& mine, std::int64_t until) {
-  const auto of_one = [&](const waiter& w) {
-    return mine.peer.empty() ? w.owner == mine.owner : w.peer == mine.peer;
-  };
-  for (waiter& w : r.queue) {
-    if (of_one(w)) w.expires_at = until;
-  }
-}
-
 void enqueue(permits_record& r, const permits_command& c, const moment& now) {
   const auto behind = std::find_if(r.queue.begin(), r.queue.end(),
                                    [&](const waiter& w) { return w.priority < c.priority; });
@@ -450,6 +439,15 @@ permits_reply apply(permits_record& r, const permits_command& c, const moment& a
   // 7. Nothing but the fence is kept of an unused name.
   if (!in_use(r)) r.capacity = 0;
   return reply;
+}
+
+void stay(permits_record& r, const waiter& mine, std::int64_t until) {
+  const auto of_one = [&](const waiter& w) {
+    return mine.peer.empty() ? w.owner == mine.owner : w.peer == mine.peer;
+  };
+  for (waiter& w : r.queue) {
+    if (of_one(w)) w.expires_at = until;
+  }
 }
 
 bool forget(permits_record& r, std::span<const std::string> peers) {

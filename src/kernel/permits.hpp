@@ -85,6 +85,10 @@ bool drop(List& list, const store::owner_id& owner) {
 permits_reply apply(permits_record& record, const permits_command& command, const moment& now,
                     const promises& of = {});
 
+/// A waiter that asks is alive, and so are all waiters of its session for the name: their entries
+/// end then.
+void stay(permits_record& record, const store::waiter& mine, std::int64_t until);
+
 /// Ends all leases of these sessions, which are known to be dead: the next command finds them
 /// expired. Returns true if there was one.
 bool forget(permits_record& record, std::span<const std::string> peers);
