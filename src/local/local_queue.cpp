@@ -33,7 +33,7 @@ local_queue::entry local_queue::join(contender& who, boot_time deadline) {
       return entry::passed;
     }
     lock.unlock();
-    lingering->give_back();
+    give_back_soon(*lingering);
     lock.lock();
   }
   if (!occupied_) {
@@ -108,8 +108,8 @@ bool local_queue::own_turn(std::unique_lock<std::mutex>& lock, contender& who) {
   return true;
 }
 
-// The wait is over: it does not stay longer than for a last answer. The store may hang, and a wait
-// that was stopped may have no limit of its own. The keeper does what is left to do.
+// Takes no longer than the wait for a last answer. The store may hang, and the wait of this caller
+// may be over, or may have no limit of its own. The keeper does what is left to do.
 void local_queue::give_back_soon(transferable& left_behind) {
   const detail::call_limit until{saturated_add(clock_.now(), detail::last_answer_within)};
   left_behind.give_back();
