@@ -78,13 +78,9 @@ void say_end(bool lost, const held_facts& facts, const common_options& common) {
     print(hold_end_json(lost ? "lost" : "released", facts, std::chrono::system_clock::now()));
 }
 
-int give_back(lease& held, const held_facts& facts, const common_options& common, log& to) {
-  const auto problem = held.release();
-  const bool lost = problem == errc::lost;
-  if (problem && !lost)
-    to.write(level::warning, "release_failed",
-             printable(facts.lock) +
-                 ": could not give the lock back, it ends by itself: " + problem.message());
+// The observer reports a failure.
+int give_back(lease& held, const held_facts& facts, const common_options& common) {
+  const bool lost = held.release() == errc::lost;
   say_end(lost, facts, common);
   return lost ? exit_code::lost : exit_code::ok;
 }
@@ -126,7 +122,7 @@ int hold(const common_options& common, const hold_options& o, log& to) {
     say_end(true, facts, common);
     leave_at_once(exit_code::lost);
   }
-  const int code = give_back(held, facts, common, to);
+  const int code = give_back(held, facts, common);
   signals.close();
   return code;
 }

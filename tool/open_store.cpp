@@ -52,6 +52,9 @@ class log_observer final : public observer {
                           e.code == errc::unavailable ? "waiting_for_store" : "warning", why);
       case event_kind::misuse:
         return log_.write(level::warning, "misuse", name + ": " + why);
+      case event_kind::release_failed:
+        return log_.write(level::warning, "release_failed",
+                          name + ": could not give the lock back, it ends by itself: " + why);
       case event_kind::lock_order:
       case event_kind::deadlock:
         return log_.write(level::warning, std::string(to_string(e.kind)), name + ": " + why);
@@ -60,7 +63,6 @@ class log_observer final : public observer {
       case event_kind::gave_up:
       case event_kind::busy:
       case event_kind::renewed:
-      case event_kind::release_failed:
         return;
     }
   }

@@ -100,7 +100,7 @@ class job {
   bool wait_out_min_hold();
   bool give_back();
   void give_back_in_a_moment();
-  void say_given_back(const std::error_code& problem);
+  void say_given_back();
   child_plan plan(bool own_group) const;
   void fail(int code, const char* message);
   run_report as_stopped(run_report report, int signal) const;
@@ -395,13 +395,12 @@ bool job::wait_out_min_hold() {
   return true;
 }
 
-/// False if the lock was lost; the observer has reported that.
+/// False if the lock was lost. The observer has reported that, or another failure.
 bool job::give_back() {
   report_.held = boot_clock::now() - acquired_at_;
   const auto problem = held_.release();
-  if (problem == errc::lost) return false;
-  say_given_back(problem);
-  return true;
+  if (!problem) say_given_back();
+  return problem != errc::lost;
 }
 
 /// The store may be away.
@@ -410,20 +409,17 @@ void job::give_back_in_a_moment() {
              name_ + ": gives the lock back, if the store answers in a moment");
   const nanoseconds limit = std::min<nanoseconds>(held_.remaining(), a_moment);
   auto told = async_release(std::move(held_)).future();
-  if (told.wait_for(limit) != std::future_status::ready) return say_given_back(errc::unavailable);
-  const auto how = told.get();
-  if (how) return say_given_back({});
-  if (how.error().code != errc::lost) say_given_back(how.error().code);
+  if (told.wait_for(limit) != std::future_status::ready) {
+    log_.write(level::warning, "release_failed",
+               name_ + ": could not give the lock back, it ends by itself: no answer so far");
+  } else if (told.get()) {
+    say_given_back();
+  }
 }
 
-void job::say_given_back(const std::error_code& problem) {
-  if (problem) {
-    log_.write(level::warning, "release_failed",
-               name_ + ": could not give the lock back, it ends by itself: " + problem.message());
-  } else {
-    log_.write(level::detail, "released",
-               name_ + ": released after " + format_duration(report_.held));
-  }
+void job::say_given_back() {
+  log_.write(level::detail, "released",
+             name_ + ": released after " + format_duration(report_.held));
 }
 
 int job::not_started(int exec_error) {

@@ -92,8 +92,8 @@ void raise_fence(permits_record& r, holder& mine, std::uint64_t at_least) {
   r.last_fence = std::max(r.last_fence, at_least);
 }
 
-// A waiter that asks is alive, and so are all waiters of its session for the name: extends their
-// entries.
+// A waiter that asks is alive, and so are all waiters of its session for the name: their entries
+// end then.
 void stay(permits_record& r, const waiter& mine, std::int64_t until) {
   const auto of_one = [&](const waiter& w) {
     return mine.peer.empty() ? w.owner == mine.owner : w.peer == mine.peer;
@@ -455,11 +455,16 @@ permits_reply apply(permits_record& r, const permits_command& c, const moment& a
   // 7. Nothing but the fence is kept of an unused name.
   if (!in_use(r)) r.capacity = 0;
   // For a family that writes a record as a whole: a poll that did nothing but extend an entry need
-  // not be written if it comes early. Of a condition only: a waiter for a lock believes a
-  // notification for as long as its last poll has extended its entry.
-  const bool early = r.kind == kind::condition_variable &&
-                     reply.outcome == permits_outcome::queued &&
+  // not be written if it comes early. Not if the waiter for a lock is notified: it believes a
+  // notification for as long as its last poll has extended its entry. And a participant of a
+  // barrier does not poll to stay.
+  const bool relies_on_it =
+      r.kind != kind::condition_variable && (of.tells || r.kind == kind::barrier);
+  const bool early = !relies_on_it && reply.outcome == permits_outcome::queued &&
+                     reply.tell.empty() &&
                      lasts_until_the_poll_after_next(left, c.queue_lease_us, reply.retry_after_us);
+  // In a batch, the next waiter of this session must not take its entry for an extended one.
+  if (early) stay(r, *find(r.queue, c.owner), now.now_at + left);
   const bool unchanged = early || reply.outcome == permits_outcome::absent;
   reply.changed = !unchanged || !reply.tell.empty();
   return reply;

@@ -40,7 +40,7 @@ local_queue::entry local_queue::join(contender& who, boot_time deadline) {
       return who.in_local_queue_ = entry::passed;
     }
     lock.unlock();
-    lingering->give_back();
+    lingering->give_back_soon(clock_.now());
     lock.lock();
   }
   if (!occupied_) {

@@ -318,6 +318,22 @@ TEST_F(stopped_waiter, ends_while_the_store_hangs_although_an_idle_lock_is_in_do
   await_free("a");
 }
 
+TEST_F(stopped_waiter, ends_while_the_store_hangs_although_an_idle_lock_has_other_options) {
+  holdfast::lock_options lingers;
+  lingers.linger = 1h;
+  mutex idle{session, "a", lingers}, a{session, "a", {.local_time = 1h}};
+  idle.lock(), idle.unlock();
+  store->hang();
+  std::stop_source stop;
+  auto waiting = async_acquire(a, {}, stop.get_token()).future();
+  store->await_hanging(1);  // the release of the idle lock
+  stop.request_stop();
+  EXPECT_EQ(waiting.wait_for(10s), std::future_status::ready) << "it waits for the store";
+  store->let_go();
+  EXPECT_EQ(waiting.get().error().code, errc::cancelled);
+  await_free("a");
+}
+
 // The session's thread is not in the store: it comes to the stopped waiter itself.
 TEST_F(stopped_waiter, ends_while_the_store_hangs_although_the_session_s_thread_releases) {
   mutex a{session, "a", {.local_time = 1h}}, b{session, "b"};

@@ -205,6 +205,64 @@ TEST_F(waiters_that_go_on_together, leave_in_time_after_a_clock_that_was_set_bac
   }
 }
 
+/// Waiters for a mutex that owner 100 holds, at a store that notifies nobody.
+class waiters_for_a_lock : public waiters_that_go_on_together {
+ protected:
+  waiters_for_a_lock() {
+    auto c = command(permits_verb::acquire, 100);
+    c.lease_us = 3'600 * second;
+    (void)family_->permits("n", c).value();
+    pass(second);
+  }
+  std::int64_t all_poll(std::uint64_t all) {
+    std::int64_t pause = 0;
+    for (std::uint64_t owner = 1; owner <= all; ++owner)
+      pause = std::max(pause, acquire(owner).retry_after_us);
+    return pause;
+  }
+};
+
+TEST_F(waiters_for_a_lock, write_seldom_while_they_poll_often) {
+  all_poll(8);
+  port_.writes = 0;
+  for (int poll = 0; poll < 200; ++poll) pass(50'000), all_poll(8);
+  EXPECT_GT(port_.writes, 0);
+  EXPECT_LE(port_.writes, 8 * 10) << "1600 polls in ten seconds";
+}
+
+TEST_F(waiters_for_a_lock, may_poll_late_although_most_polls_only_read) {
+  for (int poll = 0; poll < 30; ++poll) {
+    const auto pause = all_poll(40);
+    pass(pause + 2 * second - 1);
+    ASSERT_EQ(record().queue.size(), 40U);
+    pass(1 - 2 * second);
+  }
+}
+
+// Owners 1 and 26 are of one session. The latter's next poll comes late, so its entry has to be
+// extended now.
+TEST_F(waiters_for_a_lock, do_not_take_what_was_not_written_for_extended) {
+  all_poll(26);
+  pass(second);
+  port_.writes = 0;
+  const std::vector<named_command> both{{"n", command(permits_verb::acquire, 1)},
+                                        {"n", command(permits_verb::acquire, 26)}};
+  ASSERT_EQ(acquire(1).outcome, queued);
+  ASSERT_EQ(port_.writes, 0);
+  const auto replies = family_->execute_batch(both);
+  ASSERT_GT(replies.back()->retry_after_us, second);
+  EXPECT_EQ(port_.writes, 1);
+}
+
+// It believes a notification for as long as the place in the queue is sure after its last poll.
+TEST_F(waiters_for_a_lock, write_at_each_poll_if_they_are_notified) {
+  port_.capabilities.notifications = true;
+  acquire(1);
+  port_.writes = 0;
+  for (int poll = 0; poll < 10; ++poll) pass(50'000), acquire(1);
+  EXPECT_EQ(port_.writes, 10);
+}
+
 // The hand-over came before: the claim is undone, not the turn.
 TEST_F(state_family, a_turn_without_tokens_passes_to_the_next_waiter) {
   const std::vector<bucket_choice> bucket{{"b", {1, 1, 1'000 * second, 1}}};

@@ -160,6 +160,7 @@ char* PQhost(const PGconn*) { return const_cast<char*>(""); }
 char* PQport(const PGconn*) { return const_cast<char*>(""); }
 void PQconninfoFree(PQconninfoOption*) {}
 int PQsetnonblocking(PGconn*, int) { return 0; }
+PGVerbosity PQsetErrorVerbosity(PGconn*, PGVerbosity v) { return v; }
 int PQenterPipelineMode(PGconn*) { return 1; }
 PQnoticeReceiver PQsetNoticeReceiver(PGconn*, PQnoticeReceiver, void*) { return nullptr; }
 

@@ -350,10 +350,11 @@ class memcached_store final : public slot_store {
   }
 
   // Another request of the same owner, over another connection, may come between the read and the
-  // action: then reads again.
+  // action: then reads again, for as long as a request may take.
   template <class Act>
   result<slot_reply> while_ours(link& l, const spot& at, const owner_id& owner, Act act) {
-    while (true) {
+    const boot_time until = boot_clock::now() + options_.command_timeout;
+    for (bool over = false; !over; over = boot_clock::now() >= until) {
       auto found = read(l, at);
       if (!found) return std::move(found.error());
       if (!found->entry) return slot_reply{slot_outcome::empty, 0, {}};
@@ -363,6 +364,10 @@ class memcached_store final : public slot_store {
       auto reply = act(found->cas);
       if (!reply || reply->outcome != slot_outcome::taken || reply->other.owner) return reply;
     }
+    return failure{errc::unavailable,
+                   to_string(at.on->where()) +
+                       " says each time that the item has changed since it was read; is there a "
+                       "proxy that reads and writes at different servers?"};
   }
 
   result<slot_reply> remove_exactly(link& l, const spot& at, std::int64_t cas) {

@@ -5,6 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "base/words.hpp"
+
 namespace holdfast::store::postgres {
 
 namespace {
@@ -103,22 +105,69 @@ std::string without_addresses(std::string said) {
   return said;
 }
 
-// While connecting, libpq keeps the server's message but not its code.
+/// The name of a role, a database or a file may contain any word, and quotes. A line has one
+/// message, behind the address, if there is one.
+std::string without_names(const std::string& said) {
+  std::string kept;
+  for (std::string_view rest = said; !rest.empty();) {
+    const auto line = base::take_word(rest, '\n');
+    constexpr std::string_view address_ends = " failed: ";
+    const auto after = line.find(address_ends);
+    const auto from = after == line.npos ? 0 : after + address_ends.size();
+    const auto first = line.find('"', from), last = line.rfind('"');
+    const bool names = first != line.npos && first < last;
+    kept.append(line.substr(0, names ? first + 1 : line.npos));
+    if (names) kept.append(line.substr(last));
+    kept += '\n';
+  }
+  return kept;
+}
+
+/// Where libpq has written the server's code: five characters in "FATAL:  28P01: password …". After
+/// several hosts the last code counts, because libpq went no further.
+std::size_t place_of_code(std::string_view said) noexcept {
+  const auto fits = [](char c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z'); };
+  for (auto at = said.rfind(":  "); at != said.npos && at > 0; at = said.rfind(":  ", at - 1)) {
+    const auto code = said.substr(at + 3, 5);
+    const bool is_one = code.size() == 5 && std::all_of(code.begin(), code.end(), fits);
+    if (is_one && said.substr(at + 8).starts_with(": ")) return at + 3;
+  }
+  return said.npos;
+}
+
+/// The code, if it tells why the connection was refused. Poolers use 08P01 for anything.
+std::string_view code_in(std::string_view said) noexcept {
+  const auto at = place_of_code(said);
+  if (at == said.npos) return {};
+  const auto code = said.substr(at, 5);
+  for (const std::string_view known : {"28", "3D", "42501", "53", "57P", "58", read_only_state}) {
+    if (code.starts_with(known)) return code;
+  }
+  return {};
+}
+
+/// Without the code, and without the place in the server's source.
+std::string for_people(std::string said) {
+  if (const auto at = place_of_code(said); at != said.npos) said.erase(at, 7);
+  if (const auto at = said.find("\nLOCATION:  "); at != said.npos) {
+    said.erase(at, said.find('\n', at + 1) - at);
+  }
+  return one_line(said);
+}
+
+// Pooler and library may say no code. The pooler's words about a name come first, because it does
+// not quote the name.
 std::string_view state_in(std::string_view said) noexcept {
-  for (const auto& [words, state] : {std::pair{"too many clients", "53300"},
+  if (const auto code = code_in(said); !code.empty()) return code;
+  for (const auto& [words, state] : {std::pair{"no such user", "28000"},
+                                     {"no such database", "3D000"},
+                                     {"too many clients", "53300"},
                                      {"too many connections", "53300"},
-                                     {"remaining connection slots", "53300"},
                                      {"no more connections allowed", "53300"},
                                      {"authentication failed", "28P01"},
                                      {"no password supplied", "28P01"},
-                                     {"no pg_hba.conf entry", "28000"},
                                      {"certificate", "28000"},
-                                     {"role \"", "28000"},
-                                     {"permission denied for database", "42501"},
-                                     {"is not permitted to log in", "28000"},
                                      {"does not exist", "3D000"},
-                                     {"no such user", "28000"},
-                                     {"no such database", "3D000"},
                                      {"session is read-only", read_only_state},
                                      {"server is in hot standby mode", read_only_state},
                                      {"received invalid ", no_connection_state},
@@ -153,8 +202,9 @@ failure server_says(const PGresult* answer) {
 }
 
 failure connection_says(const PGconn* connection, std::string_view tried) {
-  const std::string said = one_line(PQerrorMessage(connection));
-  const auto state = state_in(without_addresses(said));
+  const std::string all = PQerrorMessage(connection);
+  const std::string judged = without_names(without_addresses(all)), said = for_people(all);
+  const std::string_view state = state_in(judged);
   failure f = judge(state, said, "libpq says");
   if (state == "invalid") f = {errc::invalid_argument, "libpq says: " + said};
   if (state == read_only_state) f = only_reads_here(connection, std::move(f.what));

@@ -28,7 +28,9 @@ PGconn* start(const address& to) {
   }
   names.push_back(nullptr);
   values.push_back(nullptr);
-  return PQconnectStartParams(names.data(), values.data(), 0);
+  PGconn* const c = PQconnectStartParams(names.data(), values.data(), 0);
+  PQsetErrorVerbosity(c, PQERRORS_VERBOSE);  // with the server's code (errors.cpp)
+  return c;
 }
 
 // The same name always means the same text, even if clients share a server connection by mistake.

@@ -127,6 +127,10 @@ namespace {
 
 void say_nothing(const char*) {}
 
+/// The client takes any bytes for the offer of a session. When a session breaks, it connects again
+/// after a 60th of the session's time: at once, and for ever, if that is no whole millisecond.
+constexpr std::chrono::milliseconds shortest_session{60};
+
 failure no_thread(const std::system_error& e) {
   return {errc::unavailable, "no thread for ZooKeeper's client: " + std::string(e.what()) +
                                  "; raise the limit of threads (ulimit -u, pids cgroup)"};
@@ -208,8 +212,13 @@ void connection::close() {
 void connection::on_session(zhandle_t* handle, int type, int state, const char*, void* context) {
   if (type != ZOO_SESSION_EVENT || zoo_get_context(handle) == nullptr) return;
   auto& self = *static_cast<connection*>(context);
-  if (state == ZOO_CONNECTED_STATE) {
-    self.time_->agreed(std::chrono::milliseconds(zoo_recv_timeout(handle)));
+  const std::chrono::milliseconds agreed{zoo_recv_timeout(handle)};
+  const bool no_time = state == ZOO_CONNECTED_STATE && agreed < shortest_session;
+  if (no_time || state == ZOO_READONLY_STATE) {  // nobody asked for a session that only reads
+    const std::lock_guard guard{self.mutex_};
+    self.foreign_ = true;
+  } else if (state == ZOO_CONNECTED_STATE) {
+    self.time_->agreed(agreed);
     peer_address at;
     at.size = sizeof at.bytes;
     auto* const room = reinterpret_cast<sockaddr*>(&at.bytes);
@@ -230,11 +239,11 @@ void connection::on_auth(int rc, const void* data) {
 
 void connection::changed(int state, zhandle_t* to_close) {
   std::unique_lock lock{mutex_};
-  connected_ |= state == ZOO_CONNECTED_STATE;
+  connected_ |= state == ZOO_CONNECTED_STATE && !foreign_;
   expired_ |= state == ZOO_EXPIRED_SESSION_STATE;
   refused_ |= state == ZOO_AUTH_FAILED_STATE;
   changed_.notify_all();
-  if (!expired_ && !refused_) return;
+  if (!is_over()) return;
   const bool mine = to_close != nullptr && !ending_;
   if (mine) closing_ = true;
   lock.unlock();
@@ -252,7 +261,7 @@ void connection::speak() {
   auto& on = *options_.clock;
   std::weak_ptr<requests> unanswered;
   std::unique_lock lock{mutex_};
-  while (!ending_ && !expired_ && !refused_) {
+  while (!ending_ && !is_over()) {
     const boot_time at = time_->speaks_at();
     if (!connected_) {
       changed_.wait(lock);
@@ -285,8 +294,9 @@ void connection::speak_once(std::weak_ptr<requests>& unanswered) try {
 
 status connection::wait_connected(boot_time until) {
   std::unique_lock lock{mutex_};
-  wait_for(*options_.clock, lock, changed_, until, [this] { return connected_ || refused_; });
+  wait_for(*options_.clock, lock, changed_, until, [this] { return connected_ || is_over(); });
   if (refused_) return explain(ZAUTHFAILED, options_, false);
+  if (foreign_) return no_zookeeper();
   if (connected_) return done{};
   return failure{errc::unavailable,
                  "no server accepted the session within " +
@@ -296,7 +306,12 @@ status connection::wait_connected(boot_time until) {
 
 bool connection::over() const {
   const std::lock_guard guard{mutex_};
-  return expired_ || refused_;
+  return is_over();
+}
+
+bool connection::foreign() const {
+  const std::lock_guard guard{mutex_};
+  return foreign_;
 }
 
 bool connection::refused() const {
@@ -355,6 +370,11 @@ void connection::call_all() {
   const auto all = std::exchange(alarms_, {});
   lock.unlock();
   for (const auto& [id, call] : all) call();
+}
+
+failure no_zookeeper() {
+  return {errc::unavailable,
+          "what answers there is no ZooKeeper, or one that only reads; is the port right?"};
 }
 
 failure explain(int rc, const zookeeper_options& o, bool writes) {

@@ -105,6 +105,8 @@ class connection {
   /// The server has ended the session, or refused the user: the session will not work again.
   bool over() const;
   bool refused() const;
+  /// What answered is no ZooKeeper.
+  bool foreign() const;
 
   /// Notes that these requests are sent now. Returns the argument for proved().
   boot_time asks(requests& all, boot_time now);
@@ -135,6 +137,7 @@ class connection {
   static void on_session(zhandle_t* handle, int type, int state, const char* path, void* context);
   static void on_auth(int rc, const void* data);
   void changed(int state, zhandle_t* to_close);
+  bool is_over() const noexcept { return expired_ || refused_ || foreign_; }
   void call_all();
   void close();
   void speak();
@@ -150,6 +153,7 @@ class connection {
   bool connected_ = false;
   bool expired_ = false;
   bool refused_ = false;
+  bool foreign_ = false;
   std::uint64_t session_ = 0;
   peer_address member_;
   std::map<std::uintptr_t, alarm> alarms_;
@@ -158,6 +162,7 @@ class connection {
   std::thread speaks_;
 };
 
+failure no_zookeeper();
 /// The failure for a result code, with advice. `writes`: the request may have been carried out.
 failure explain(int rc, const zookeeper_options& o, bool writes);
 

@@ -37,6 +37,10 @@ status zookeeper_store::open() {
 result<link> zookeeper_store::current() {
   return session_.current([this](const connection* former) -> result<link> {
     if (former != nullptr && former->refused()) return wrong(ZAUTHFAILED);
+    const bool foreign = former != nullptr && former->foreign();
+    const boot_time now = options_.clock->now();
+    if (foreign && now < next_.until()) return no_zookeeper();
+    next_.begin(!foreign, now);
     return connection::open(options_);
   });
 }

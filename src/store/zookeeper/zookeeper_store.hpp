@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/reconnect_pause.hpp"
 #include "store/contender_text/renewed.hpp"
 #include "store/zookeeper/client.hpp"
 #include "store/zookeeper/names.hpp"
@@ -99,6 +100,7 @@ class zookeeper_store final : public contender_store {
   const capabilities can_;
   std::string peer_;
   contender_text::renewed<connection> session_;
+  base::reconnect_pause next_;  ///< used while a session begins
   std::mutex mutex_;
   boot_time time_known_at_{};
   std::int64_t wall_at_ = 0;

@@ -306,6 +306,30 @@ TEST(memcached_faults,
   EXPECT_EQ(asked, 1);
 }
 
+// As behind a proxy that reads from one server and writes to another.
+TEST(memcached_faults, a_release_ends_although_the_item_is_another_one_each_time) {
+  std::string value;
+  std::atomic<int> removed{0};
+  const harness::fake_server server([&](std::string& heard) -> std::optional<std::string> {
+    const auto said = std::exchange(heard, {});
+    const auto item = [&] {
+      return "VA " + std::to_string(value.size()) + " t30 c5\r\n" + value + "\r\n";
+    };
+    if (said.starts_with("mn")) return "MN\r\n";
+    if (said.starts_with("stats"))
+      return "STAT pid 1\r\nSTAT uptime 100\r\nSTAT time 1700000000\r\nEND\r\n";
+    if (said.starts_with("md")) return ++removed < 50'000 ? "EX\r\n" : "HD\r\n";
+    if (said.starts_with("mg")) return item();
+    value = said.substr(said.find('\n') + 1);
+    value.erase(value.find('\r'));
+    return "STORED\r\n" + item() + "VA 1\r\n7\r\n";
+  });
+  const auto session = holdfast::open("memcached://127.0.0.1:" + std::to_string(server.port()) +
+                                      "?command_timeout=200ms");
+  lease held = mutex(session, "orders").acquire();
+  EXPECT_EQ(held.release(), errc::unavailable);
+}
+
 TEST(memcached_opening, a_server_that_requires_a_login_is_reported) {
   const harness::fake_server server([](std::string& heard) {
     heard.clear();

@@ -53,6 +53,40 @@ TEST(postgres_answers, of_a_server_of_another_kind_are_unavailable) {
   }
 }
 
+/// The URL with another database, or of another user.
+std::string with(const std::string& part, const std::string& instead, std::string url) {
+  std::string escaped;
+  for (const char c : instead)
+    escaped += c == ' ' ? "%20" : c == '"' ? "%22" : c == ':' ? "%3A" : std::string(1, c);
+  return url.replace(url.rfind(part), part.size(), escaped);
+}
+
+TEST_F(postgres_errors, the_server_s_code_says_why_it_refuses_and_not_a_name) {
+  for (const char* name :
+       {"certificate", "too many clients", "authentication failed", "a\" certificate \"b",
+        "session is read-only", "received invalid ", ":  53300: "}) {
+    const auto no_such = harness::outcome_of_opening(with("postgres", name, base_));
+    EXPECT_EQ(no_such.reason, errc::invalid_argument) << no_such.text;
+    EXPECT_TRUE(contains(no_such.text, "(3D000)")) << no_such.text;
+    const auto nobody =
+        harness::outcome_of_opening(with("postgres@", std::string(name) + '@', base_));
+    EXPECT_EQ(nobody.reason, errc::not_permitted) << nobody.text;
+    EXPECT_TRUE(contains(nobody.text, "(28000)")) << nobody.text;
+    EXPECT_FALSE(contains(nobody.text, "LOCATION")) << nobody.text;
+  }
+}
+
+TEST_F(postgres_errors, a_database_without_the_right_to_connect_is_reported_as_that) {
+  const std::string name = "invalid certificate " + fresh_name();
+  ask("create database \"" + name + "\"");
+  ask("revoke connect on database \"" + name + "\" from public");
+  const auto refused =
+      harness::outcome_of_opening(with("postgres@", user_ + '@', with("postgres", name, base_)));
+  ask("drop database \"" + name + "\"");
+  EXPECT_EQ(refused.reason, errc::not_permitted) << refused.text;
+  EXPECT_TRUE(contains(refused.text, "(42501)")) << refused.text;
+}
+
 TEST(postgres_addresses, are_no_reason_why_a_server_was_not_reached) {
   for (const char* name : {"certificate", "does not exist", "role \"", "invalid "}) {
     std::string escaped;

@@ -1,3 +1,6 @@
+#include <atomic>
+
+#include "harness/failing.hpp"
 #include "harness/least_rights.hpp"
 #include "harness/redis_server.hpp"
 #include "harness/tcp.hpp"
@@ -65,6 +68,43 @@ TEST(zookeeper_bad_input, servers_that_do_not_answer_are_unavailable) {
   EXPECT_EQ(reason_of("zookeeper://" + http + "/a?connect_timeout=300ms"), errc::unavailable);
   EXPECT_EQ(reason_of("zookeeper://no-such-host.invalid/a?connect_timeout=300ms"),
             errc::unavailable);
+}
+
+/// Counts the attempts to open a session with what answers like that.
+int attempts_at(const std::string& answer) {
+  std::atomic<int> asked{0};
+  const harness::fake_server other([&](std::string& heard) {
+    heard.clear();
+    ++asked;
+    return std::optional<std::string>(answer);
+  });
+  const auto refused = harness::outcome_of_opening(
+      "zookeeper://127.0.0.1:" + std::to_string(other.port()) + "/a?connect_timeout=1s");
+  EXPECT_EQ(refused.reason, errc::unavailable) << refused.text;
+  EXPECT_TRUE(harness::contains(refused.text, "no ZooKeeper")) << refused.text;
+  return asked;
+}
+
+// The client itself would try again at once for as long as the session exists.
+TEST(zookeeper_bad_input, a_server_of_another_kind_is_asked_once) {
+  const std::string version(4, '\0'), id(8, 'i'),
+      password = std::string("\0\0\0\x10", 4) + std::string(16, 'p');
+  for (const auto& time :
+       {std::string("\xff\xff\xff\xff"), std::string(4, '\0'), std::string("\0\0\0\x1", 4)}) {
+    const std::string session =
+        std::string("\0\0\0\x25", 4) + version + time + id + password + '\0';
+    EXPECT_LE(attempts_at(session + "garbage that is no answer to anything"), 3)
+        << "a time-out of no time";
+  }
+  EXPECT_LE(attempts_at("HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: "
+                        "close\r\n\r\n400 Bad Request"),
+            3);
+  EXPECT_LE(attempts_at(std::string(200, '\0')), 3);
+  EXPECT_LE(attempts_at(std::string(200, '\xff')), 3);
+  EXPECT_LE(
+      attempts_at(
+          "-ERR unknown command, with args beginning with: and this and that and so on and on\r\n"),
+      3);
 }
 
 TEST(zookeeper_bad_input, a_base_path_that_is_not_there_is_made) {
