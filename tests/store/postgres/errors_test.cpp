@@ -68,6 +68,7 @@ TEST_F(postgres_errors, the_server_s_code_says_why_it_refuses_and_not_a_name) {
     const auto no_such = harness::outcome_of_opening(with("postgres", name, base_));
     EXPECT_EQ(no_such.reason, errc::invalid_argument) << no_such.text;
     EXPECT_TRUE(contains(no_such.text, "(3D000)")) << no_such.text;
+    if (std::string(name).starts_with(':')) continue;  // a URL has no such user
     const auto nobody =
         harness::outcome_of_opening(with("postgres@", std::string(name) + '@', base_));
     EXPECT_EQ(nobody.reason, errc::not_permitted) << nobody.text;
