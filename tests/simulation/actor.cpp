@@ -26,26 +26,32 @@ void actor::judge_error(holdfast::errc code, const std::string& what) const {
   const bool had_a_limit = s.wait != never && code == errc::timed_out;
   const bool due_to_trouble = code == errc::unavailable || code == errc::lost || had_a_limit ||
                               code == errc::no_space || code == errc::read_only;
-  const auto& all = of.whole.processes;
-  const bool sizes_differ =
-      std::any_of(all.begin(), all.end(), [](const auto& one) { return one.more_permits > 0; });
   const bool due_to_plan = code == errc::cancelled           ? s.stop_after != never
                            : code == errc::lost              ? of.loses || was_taken()
-                           : code == errc::capacity_mismatch ? sizes_differ
-                           : code == errc::not_permitted     ? is_refused()
-                                                             : false;
+                           : code == errc::capacity_mismatch ? is_of_another_size()
+                           : code == errc::overloaded        ? has_waiters()
+                           : code == errc::not_permitted
+                               ? of.whole.refuses_row(s.name, asked, of.here.now())
+                               : false;
   if (code == errc::cancelled) judge_stop();
   if (due_to_plan) return;
   if (due_to_trouble && !of.undisturbed(p, asked)) return;
   of.rules.violated("each error is true", "P" + std::to_string(p.number) + ": " + what);
 }
 
-// Whether the server lets nobody change the row of that name for a while.
-bool actor::is_refused() const {
-  const auto& faults = of.whole.faults;
-  return std::any_of(faults.begin(), faults.end(), [&](const auto& f) {
-    return f.what == fault_plan::kind::refuse_row && f.name == s.name;
+// As many threads of the process as it allows, beside the one that waits at the store.
+bool actor::has_waiters() const {
+  const auto others = std::count_if(of.line.begin(), of.line.end(), [&](const auto& one) {
+    return one.name == name && one.who->of == &p && one.who != world::self();
   });
+  return does.max_waiters > 0 && static_cast<std::size_t>(others) >= does.max_waiters;
+}
+
+// Where something goes wrong, the entry of a thread that has gone lasts for as long as its lease.
+bool actor::is_of_another_size() const {
+  nanos stays = of.whole.calm() ? 0 : 2 * of.whole.longest_lease() + 10 * second;
+  for (const auto& one : of.whole.processes) stays = std::max(stays, one.linger);
+  return of.sizes.differ(s.name, does.more_permits, asked - stays);
 }
 
 // Judges only waits for a lock: other operations have something to do before they end.

@@ -26,8 +26,10 @@ struct actor {
   void judge_error(holdfast::errc code, const std::string& what) const;
   /// Checks that a wait that was asked to stop ended in time.
   void judge_stop() const;
-  /// Whether the server lets nobody change the row of this name for a while.
-  bool is_refused() const;
+  /// Whether a thread that names another number of permits has used the name since this call began.
+  bool is_of_another_size() const;
+  /// Whether as many other threads of the process wait for the name as it allows.
+  bool has_waiters() const;
   /// Whether an operator took the lock away.
   bool was_taken() const;
   /// A token on which a thread of the same process requests a stop at the planned time.

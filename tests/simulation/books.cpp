@@ -266,11 +266,26 @@ bool rate_book::would_give(std::uint64_t n, nanos asked) const {
          asked - last_ >= full_after();
 }
 
+void election_book::leader_is(const std::string& where, std::uint64_t term, int process,
+                              const std::string& note) {
+  const std::pair so{process, note};
+  const auto& known = who_.try_emplace(term, so).first->second;
+  if (known == so) return;
+  judge_.violated("each leader is shown with its process and its note",
+                  where + ": P" + std::to_string(process) + " '" + note + "', and P" +
+                      std::to_string(known.first) + " '" + known.second + "'");
+}
+
 void election_book::seen(const std::string& name, nanos began, std::uint64_t before,
                          std::uint64_t term, bool after_gap, bool calm) const {
   if (term <= before) {
     judge_.violated("an observer of an election sees ever greater terms",
                     name + ": " + text(term) + " after " + text(before));
+  }
+  const auto end = gone_.find(term);
+  if (calm && before == 0 && end != gone_.end() && end->second < began) {
+    judge_.violated("an observer of an election is told of no leader before its time",
+                    name + ": " + text(term) + " had resigned");
   }
   if (after_gap || !calm) return;
   for (auto next = terms_.upper_bound(before); next != terms_.end() && next->first < term; ++next) {

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "simulation/judge.hpp"
@@ -34,6 +35,7 @@ class latch_book {
   /// Checks the remaining count at the server.
   void stands(std::uint32_t left) const;
   void forgot() { certain_ = 0, forgot_ = true; }
+  bool has_forgotten() const noexcept { return forgot_; }
   std::uint32_t certain() const noexcept { return certain_; }
 
  private:
@@ -176,6 +178,16 @@ class election_book {
   void leads(std::uint64_t term, nanos asked, nanos since = 0) {
     terms_.emplace(term, led{asked, since});
   }
+  void leads(std::uint64_t term, nanos asked, nanos since, int process, const std::string& note) {
+    leads(term, asked, since);
+    leader_is(std::to_string(term), term, process, note);
+  }
+  /// Somebody is shown who leads in that term, perhaps before the leader knows of it.
+  void shown(const std::string& name, std::uint64_t term, int process, const std::string& note) {
+    leader_is(name + ": " + std::to_string(term), term, process, note);
+  }
+  /// The leader of that term has resigned.
+  void resigned(std::uint64_t term, nanos now) { gone_.emplace(term, now); }
   /// An observer that began at `began` sees `term`, as the next one after `before` (0: none).
   void seen(const std::string& name, nanos began, std::uint64_t before, std::uint64_t term,
             bool after_gap, bool calm) const;
@@ -187,8 +199,13 @@ class election_book {
     nanos asked;
     nanos since;
   };
+  void leader_is(const std::string& where, std::uint64_t term, int process,
+                 const std::string& note);
+
   judge& judge_;
   std::map<std::uint64_t, led> terms_;
+  std::map<std::uint64_t, std::pair<int, std::string>> who_;  ///< process and note
+  std::map<std::uint64_t, nanos> gone_;
 };
 
 /// What the waiters of a condition variable wait for: tokens that are added under the mutex.

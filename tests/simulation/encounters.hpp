@@ -21,8 +21,11 @@ inline constexpr std::uint64_t news_seeds = std::uint64_t{1} << 47;
 /// From this seed on, plans also arrange processes with different terms, and calls that use two
 /// sessions.
 inline constexpr std::uint64_t unlike_seeds = std::uint64_t{1} << 48;
+/// From this seed on, steps of any plan also use further forms of the same calls, processes name
+/// further options, and what is shown is judged in full.
+inline constexpr std::uint64_t form_seeds = std::uint64_t{1} << 49;
 /// The first seed of a search: from it on, plans contain everything that earlier seeds arrange.
-inline constexpr std::uint64_t fresh_seeds = unlike_seeds;
+inline constexpr std::uint64_t fresh_seeds = form_seeds;
 /// Each of these functions changes the plan; false if it has nothing of its kind for this plan.
 bool arrange_encounters(plan& p);
 bool arrange_endings_of_leases(plan& p);
@@ -31,5 +34,7 @@ bool arrange_terms(plan& p);
 bool arrange_several(plan& p);
 bool arrange_news(plan& p);
 bool arrange_unlike(plan& p);
+/// Which calls and options are used, and in some plans what happens when waits end.
+void mix_forms(plan& p);
 
 }  // namespace simulation

@@ -97,7 +97,8 @@ struct lock_actor : actor {
     const int which = of.rules.taken_away(name, from, one.fence);
     std::size_t many = 0;
     try {
-      many = at.session->force_release(name, one.short_id);
+      many = s.form % 2 == 1 ? value_of(async_force_release(*at.session, name, one.short_id))
+                             : at.session->force_release(name, one.short_id);
     } catch (const holdfast::error&) {
       if (!of.whole.calm()) throw;  // the request may still take the lock away later
       of.rules.taken(which);
@@ -131,12 +132,18 @@ struct lock_actor : actor {
       const cost one(*this, "try_acquire", 1);
       return l.try_acquire(w...);
     }
+    if (s.form == 1) return l.try_acquire_until(in_time_of_the_system(), w..., stop());
     return l.try_acquire_for(duration(s.wait), w..., stop());
+  }
+
+  std::chrono::steady_clock::time_point in_time_of_the_system() const {
+    return std::chrono::steady_clock::now() + duration(s.wait);
   }
 
   std::optional<lease> take_shared(holdfast::shared_mutex& l) {
     if (s.wait == never) return l.acquire_shared(stop());
     if (s.wait == 0) return l.try_acquire_shared();
+    if (s.form == 1) return l.try_acquire_shared_until(in_time_of_the_system(), stop());
     return l.try_acquire_shared_for(duration(s.wait), stop());
   }
 
@@ -332,8 +339,10 @@ struct lock_actor : actor {
   // Checks what the session reports of the lock: nobody else has it, and nothing ends it.
   template <class Held>
   void look(const Held& is_held) {
-    const auto seen = at.session->show(name).holders;
-    const auto listed = at.session->names();
+    const bool later = s.form % 2 == 1;
+    const auto shows = later ? value_of(async_show(*at.session, name)) : at.session->show(name);
+    const auto& seen = shows.holders;
+    const auto listed = later ? value_of(async_names(*at.session, "n*")) : at.session->names();
     if (at.semaphore && of.whole.seed >= freezing_seeds) look_at_what_is_left(is_held);
     if (!of.whole.calm() || was_taken() || !is_held()) return;
     const bool shown = std::any_of(seen.begin(), seen.end(), [&](const auto& h) {
@@ -345,8 +354,35 @@ struct lock_actor : actor {
           "each holder is shown with its reason",
           name + ": " + std::to_string(seen.size()) + " are shown; " + of.at_the_stores(name));
     }
+    if (of.whole.seed >= form_seeds && has_leases()) judge_what_is_shown(shows);
     if (std::find(listed.begin(), listed.end(), name) != listed.end()) return;
     of.rules.violated("a name that is held is listed", name);
+  }
+
+  // Of a semaphore, what is held and what is free add up.
+  void judge_what_is_shown(const holdfast::name_info& shows) const {
+    std::uint64_t held = 0;
+    bool right = shows.name == name && !shows.holders.empty();
+    for (const auto& h : shows.holders) {
+      const auto process = static_cast<std::size_t>(h.pid) - 1001;
+      right = right && process < of.whole.processes.size() && h.short_id.size() == 8;
+      right = right && (!h.expires_in || *h.expires_in <= in_ms(2 * of.whole.longest_lease()));
+      held += h.weight;
+    }
+    for (const auto& w : shows.waiters) right = right && w.fence == 0 && w.short_id.size() == 8;
+    if (at.semaphore) {
+      const auto most = at.semaphore->capacity();
+      right = right && shows.capacity == most && shows.remaining + held == most;
+      right = right && shows.kind == "semaphore";
+    }
+    if (right) return;
+    std::string all;
+    for (const auto& h : shows.holders)
+      all += " P" + std::to_string(h.pid - 1000) + " weight " + std::to_string(h.weight) + " for " +
+             std::to_string(h.expires_in.value_or(std::chrono::milliseconds(-1)).count()) + " ms";
+    of.rules.violated("what is shown of a name adds up",
+                      shows.kind + " " + shows.name + ": " + std::to_string(shows.remaining) +
+                          " of " + std::to_string(shows.capacity) + " are free;" + all);
   }
 
   // Checks that the permits this thread holds do not count as free.
@@ -589,11 +625,9 @@ struct lock_actor : actor {
 
   // Where at most answers are late: the call may wait for a renewal that is under way.
   void judge_extension(nanos began) const {
-    plan rest = of.whole;
-    rest.network.slow_reply = 0;
     const nanos late = std::min(of.whole.network.slowest_late, of.whole.command_timeout);
     const nanos took = of.here.now() - began;
-    if (!rest.calm() || rest.machine.slow_permille != 0 || !has_leases() || was_taken()) return;
+    if (!of.whole.only_late_answers(never) || !has_leases() || was_taken()) return;
     if (took <= 3 * late + second / 2) return;
     of.rules.violated("an extension ends soon beside a store that answers",
                       "P" + std::to_string(p.number) + ": " + name + " took " +
@@ -676,15 +710,19 @@ struct lock_actor : actor {
   // Where the store keeps its data, the first attempt of a repeated release was carried out.
   void judge_loss() const {
     const bool keeps = of.whole.faults.empty() || of.whole.only_deaths();
-    if (!has_leases() || !keeps || was_taken() || at.shared || extends) return;
+    const bool counts_down = of.whole.seed >= form_seeds && of.whole.store == store_kind::memcached;
+    const bool judged = has_leases() || counts_down;
+    if (!judged || !keeps || was_taken() || at.shared || extends) return;
     of.rules.violated("a holder that gives its lock back in time gets no report of a loss", name);
   }
 
   // ---- several names together
 
+  bool reads_all() const { return s.form % 3 == 1; }
+
   holdfast::multi_member member(locks& l) const {
     if (l.mutex) return *l.mutex;
-    if (l.shared) return *l.shared;
+    if (l.shared) return reads_all() ? shared(*l.shared) : holdfast::multi_member(*l.shared);
     return permits_of(l) == 1 ? holdfast::multi_member(*l.semaphore)
                               : permits(*l.semaphore, permits_of(l));
   }
@@ -694,12 +732,19 @@ struct lock_actor : actor {
 
   void extend(holdfast::multi_lease& held) {
     of.log.add("extends all");
+    if (s.form > 3) {
+      (void)value_of(s.form == 4
+                         ? async_extend(held)
+                         : async_extend(held, in_ms(in_whole_seconds() ? does.lease * 2
+                                                                       : does.lease * 3 / 2)));
+      return;
+    }
     if (of.here.random().one_in(2)) return held.extend();
     held.extend(in_ms(in_whole_seconds() ? does.lease * 2 : does.lease * 3 / 2));
   }
 
   std::optional<holdfast::multi_lease> take(holdfast::multi_lock& together) {
-    if (s.more > 0 && s.how == step::style::callback) {
+    if ((s.more > 0 && s.how == step::style::callback) || s.form > 3) {
       return in_time(async_acquire(together, limit(), stop()));
     }
     if (s.wait == never) return together.acquire(stop());
@@ -749,9 +794,11 @@ struct lock_actor : actor {
       const std::uint32_t most = all[i].shared ? all_readers
                                  : permits     ? all[i].semaphore->capacity()
                                                : 1;
-      ids.push_back(of.rules.granted({&p, of.name_of(i), permits ? permits_of(all[i]) : most, most,
-                                      fences[m], asked, held->lost()},
-                                     then));
+      const std::uint32_t mine = permits                        ? permits_of(all[i])
+                                 : all[i].shared && reads_all() ? 1
+                                                                : most;
+      ids.push_back(
+          of.rules.granted({&p, of.name_of(i), mine, most, fences[m], asked, held->lost()}, then));
     }
     try {
       for (int i = 0; i < 4; ++i) {
@@ -769,8 +816,13 @@ struct lock_actor : actor {
     give_up();
     of.log.add("gives back all");
     if (s.back == step::end::destroy) return;
-    const auto e = held->release();
+    const auto e = release(std::move(*held));
     if (e) judge_error(static_cast<errc>(e.value()), "release: " + e.message());
+  }
+  std::error_code release(holdfast::multi_lease held) const {
+    if (s.form % 2 == 0) return held.release();
+    const auto how = async_release(std::move(held)).future().get();
+    return how ? std::error_code{} : make_error_code(how.error().code);
   }
 
   // ---- the forms of the standard
@@ -783,6 +835,7 @@ struct lock_actor : actor {
     }
     if (s.wait == never) return l.lock(stop());
     if (s.wait == 0) return l.try_lock();
+    if (s.form == 1) return l.try_lock_until(in_time_of_the_system());
     return l.try_lock_for(duration(s.wait));
   }
   bool lock_shared(holdfast::shared_mutex& l) {
@@ -902,9 +955,12 @@ struct lock_actor : actor {
   }
 
   void lock_again(holdfast::recursive_mutex& l) {
+    const auto level = l.level();
     if (!l.try_lock()) {
       of.rules.violated("a recursive_mutex can be locked again", name);
     } else {
+      if (s.form > 0) hold_for(l, s.hold / 4);
+      if (l.level() != level + 1) of.rules.violated("a recursive_mutex counts its levels", name);
       l.unlock();
     }
   }
@@ -957,6 +1013,7 @@ struct lock_actor : actor {
 locks make_locks(const scene& of, const holdfast::session& s, std::size_t i,
                  const process_plan& does, bool otherwise) {
   holdfast::lock_options o;
+  if (does.session_lease > 0) o.lease = in_ms(does.lease);
   o.renew = does.renew;
   if (does.max_hold != never) o.max_hold = in_ms(does.max_hold);
   o.unconfirmed_release = does.unconfirmed;
@@ -966,6 +1023,7 @@ locks make_locks(const scene& of, const holdfast::session& s, std::size_t i,
     o.local_time = std::chrono::microseconds(does.local_time / microsecond);
     if (otherwise) o.local_time += std::chrono::milliseconds(1);
     o.max_bypass = does.max_bypass;
+    if (does.max_waiters > 0) o.max_waiters = does.max_waiters;
     if (does.max_hold == never) o.linger = std::chrono::microseconds(does.linger / microsecond);
   }
   locks all;

@@ -19,6 +19,10 @@ std::string name_of_thread(const process& p) {
   return "P" + std::to_string(p.number) + "." + world::self()->name;
 }
 
+std::string note_of(const process_plan& does, const plan& whole) {
+  return "of P" + std::to_string(&does - whole.processes.data() + 1);
+}
+
 struct latch_actor : actor {
   holdfast::latch& at;
   latch_book& book;
@@ -55,7 +59,22 @@ struct latch_actor : actor {
     return at.wait_for(duration(0));
   }
 
+  // What was counted before is forgotten, and what is counted meanwhile may be.
+  void remove() const {
+    of.log.add("removes the latch");
+    book.forgot();
+    const cost one(*this, "remove", 1);
+    if (without_waiting()) {
+      (void)value_of(async_remove(at));
+    } else {
+      at.remove();
+    }
+    book.forgot();
+    of.log.add("has removed it");
+  }
+
   void count_down() const {
+    if (s.form == 1) return remove();
     of.log.add("counts down " + std::to_string(s.weight));
     book.begins(s.weight);
     try {
@@ -334,7 +353,8 @@ struct election_actor : actor {
     if (s.deed < 6) return campaign();
     if (s.deed == 6) {
       const cost one(*this, "current", 1);
-      (void)(without_waiting() ? value_of(async_current(at)) : at.current());
+      const auto now = without_waiting() ? value_of(async_current(at)) : at.current();
+      if (now) is_shown(*now);
       return;
     }
     auto seen = at.observe();
@@ -350,10 +370,16 @@ struct election_actor : actor {
     }
     while (auto next = next_of(seen, longest)) {
       of.log.add("sees the term " + std::to_string(next->term));
+      is_shown(*next);
       book.seen(name, began, last, next->term, next->after_gap, calm);
       last = next->term;
     }
     if (calm && of.punctual()) book.seen_no_more(name, began, last, of.here.now());
+  }
+
+  void is_shown(const holdfast::leader& one) const {
+    if (of.whole.seed < form_seeds) return;
+    book.shown(name, one.term, static_cast<int>(one.pid) - 1000, one.note);
   }
 
   std::optional<holdfast::leader> next_of(holdfast::leaders& seen, nanos longest) {
@@ -378,7 +404,20 @@ struct election_actor : actor {
     return at.campaign_for(duration(s.wait), stop());
   }
 
+  // The work ends when it is done or asked to stop. If the lead was lost, the candidate asks again.
+  void lead_in_turn() {
+    waits(true);
+    at.on_leader(
+        [&](const std::stop_token& end, const holdfast::leadership& mine) {
+          waits(false);
+          leads(mine, &end);
+        },
+        stop());
+    waits(false);
+  }
+
   void campaign() {
+    if (s.form % 2 == 1 && s.wait == never && !without_waiting()) return lead_in_turn();
     waits(true);
     std::optional<holdfast::leadership> mine;
     try {
@@ -390,21 +429,27 @@ struct election_actor : actor {
     judge_wait(mine.has_value(), true);
     if (!mine) return;
     judge_preference();
-    book.leads(mine->term(), asked, of.here.now());
+    leads(*mine, nullptr);
+    if (s.back == step::end::destroy) return;
+    const auto term = mine->term();
+    const auto e = mine->resign();
+    if (e) judge_error(static_cast<errc>(e.value()), "resign: " + e.message());
+    if (!e) book.resigned(term, of.here.now());
+  }
+
+  void leads(const holdfast::leadership& mine, const std::stop_token* end) {
+    book.leads(mine.term(), asked, of.here.now(), p.number, note_of(does, of.whole));
     nanos then = of.here.now();
-    mine->check();
-    id = of.rules.granted({&p, name, 1, 1, mine->term(), asked, mine->lost()}, then);
-    for (int i = 0; i < 4; ++i) {
+    mine.check();
+    id = of.rules.granted({&p, name, 1, 1, mine.term(), asked, mine.lost()}, then);
+    for (int i = 0; i < 4 && (end == nullptr || !end->stop_requested()); ++i) {
       of.here.sleep(s.hold / 4);
       then = of.here.now();
-      mine->check();
+      mine.check();
       of.rules.still_held(id, then);
     }
     of.rules.given_up(id);
     of.log.add("resigns");
-    if (s.back == step::end::destroy) return;
-    const auto e = mine->resign();
-    if (e) judge_error(static_cast<errc>(e.value()), "resign: " + e.message());
   }
 };
 
@@ -460,14 +505,20 @@ meeting make_meeting(scene& of, const std::vector<holdfast::session>& sessions, 
   if (n.kind == lock_kind::election) {
     holdfast::election_options o;
     if (n.prefers != 0) o.priority = does.priority;
+    if (does.session_lease > 0) o.lease = in_ms(does.lease);
+    if (of.whole.seed >= form_seeds) o.note = note_of(does, of.whole);
     one.election = std::make_unique<holdfast::election>(s, name, o);
   }
-  if (n.kind == lock_kind::limiter) one.limiter = make_limiter(s, name, n);
+  if (n.kind == lock_kind::limiter) {
+    one.limiter = make_limiter(s, name, n);
+    one.session = s;
+  }
   if (n.kind == lock_kind::condition) {
     one.condition = std::make_unique<holdfast::condition_variable>(s, name);
   }
   if (n.kind == lock_kind::barrier) {
     holdfast::barrier_options o;
+    if (does.session_lease > 0) o.lease = in_ms(does.lease);
     if (n.at_once) {
       o.on_completion = [&of, i] {
         if (auto* const phases = of.notes.phases_of(i)) phases->completes();

@@ -262,10 +262,10 @@ void memcached_server::go_on(const std::shared_ptr<talk>& t) {
     return go_on_later(t, of_.frozen_until_ - of_.world_.now());
   }
   while (!t->ended && !t->queue.empty()) {
-    if (random.permille(of_.net_.lose_reply / 8)) return cut_off(t);
+    if (of_.happens(of_.net_.lose_reply / 8)) return cut_off(t);
     do_next(t);
     if (t->queue.empty()) break;
-    if (random.permille(of_.net_.slow_request)) {
+    if (of_.happens(of_.net_.slow_request)) {
       of_.disturbed(*t->way);
       return go_on_later(t, random.between(0, of_.net_.slowest_late / 4));
     }

@@ -134,12 +134,23 @@ bool plan::only_short_cuts() const noexcept {
   return rest.calm() && machine.slow_permille == 0 && renews() && faults.size() <= 1;
 }
 
+bool plan::only_late_answers(nanos most) const noexcept {
+  plan rest = *this;
+  rest.network.slow_reply = 0;
+  return rest.calm() && machine.slow_permille == 0 && network.slowest_late <= most;
+}
+
+bool plan::refuses_row(std::size_t name, nanos from, nanos to) const noexcept {
+  return std::any_of(faults.begin(), faults.end(), [&](const auto& f) {
+    const bool it = f.what == fault_plan::kind::refuse_row && f.name == name;
+    return it && f.at <= to && f.at + f.length >= from;
+  });
+}
+
 bool plan::renewals_come_in_time() const noexcept {
   plan rest = *this;
   rest.faults.clear();
-  rest.network.slow_reply = 0;
-  if (!renews() || !rest.calm() || machine.slow_permille != 0 || machine.preempt_permille != 0)
-    return false;
+  if (!renews() || !rest.only_late_answers(never) || machine.preempt_permille != 0) return false;
   nanos shortest = never;
   for (const auto& one : processes) shortest = std::min(shortest, one.lease);
   // A waiter's first grant lasts for half a second.
@@ -196,7 +207,7 @@ bool plan::answers_come_in_time() const noexcept {
 
 nanos plan::longest_lease() const noexcept {
   nanos longest = 0;
-  for (const auto& p : processes) longest = std::max(longest, p.lease);
+  for (const auto& p : processes) longest = std::max({longest, p.lease, p.session_lease});
   return longest;
 }
 
@@ -924,7 +935,9 @@ void arrange_something(plan& p) {
 
 }  // namespace
 
-plan make_plan(const seed_of& s) {
+namespace {
+
+plan plan_of_calls(const seed_of& s) {
   plan p = basic_plan(s);
   if (s.number >= newer_seeds) vary(p);
   if (s.number >= newest_seeds) arrange(p);
@@ -934,6 +947,14 @@ plan make_plan(const seed_of& s) {
   if (s.number >= freezing_seeds && arrange_more(p)) return p;
   const bool more = s.number >= provoking_seeds && provoke_more(p);
   if (s.number >= latest_seeds && !more) provoke(p);
+  return p;
+}
+
+}  // namespace
+
+plan make_plan(const seed_of& s) {
+  plan p = plan_of_calls(s);
+  if (s.number >= form_seeds) mix_forms(p);
   return p;
 }
 

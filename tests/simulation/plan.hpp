@@ -139,8 +139,9 @@ struct step {
   /// With a lock object of its process that has other terms. A wait for a condition: with a mutex
   /// of a session of its own, which ends meanwhile.
   bool otherwise = false;
-  nanos soon = 0;    ///< `what` is done after this time; zero: after half of `hold`
-  nanos clings = 0;  ///< how long it keeps a lost lock
+  nanos soon = 0;     ///< `what` is done after this time; zero: after half of `hold`
+  nanos clings = 0;   ///< how long it keeps a lost lock
+  unsigned form = 0;  ///< another form of the same calls; zero: the first one
 };
 
 struct thread_plan {
@@ -156,8 +157,10 @@ struct process_plan {
   unsigned max_bypass = 250;
   bool renew = true;
   bool unconfirmed = false;
-  int priority = 0;  ///< as a candidate
-  nanos keep = 0;    ///< how long it keeps a latch; zero: as the library does by itself
+  int priority = 0;             ///< as a candidate
+  nanos keep = 0;               ///< how long it keeps a latch; zero: as the library does by itself
+  nanos session_lease = 0;      ///< of its sessions, whose locks say `lease`; zero: of both
+  std::size_t max_waiters = 0;  ///< zero: no limit
   std::uint32_t more_permits = 0;  ///< it asks for a counting_semaphore with as many more
   /// How the process uses a barrier: by blocking calls; by calls with a limit, without waiting; as
   /// a double_barrier.
@@ -223,6 +226,10 @@ struct plan {
   bool has_a_name_for_each_thread() const noexcept;
   /// Messages are at most late, and no answer comes after its time-out.
   bool answers_come_in_time() const noexcept;
+  /// Answers are late, by this much at most, and nothing else goes wrong.
+  bool only_late_answers(nanos most) const noexcept;
+  /// Whether the server lets nobody change the row of that name at some moment of that span.
+  bool refuses_row(std::size_t name, nanos from, nanos to) const noexcept;
   /// No hold ends by itself.
   bool renews() const noexcept;
   nanos longest_lease() const noexcept;

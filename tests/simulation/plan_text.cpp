@@ -82,7 +82,9 @@ std::string describe(const plan& p) {
       std::to_string(p.network.lose_reply) + ", delays " + std::to_string(p.network.slow_request) +
       "+" + std::to_string(p.network.slow_reply) + "+" +
       std::to_string(p.network.slow_notification) + " of 1000 by up to " +
-      ms(p.network.slowest_late) + (p.network.unordered ? ", out of order" : "") +
+      ms(p.network.slowest_late) +
+      (p.network.until == never ? "" : " until " + ms(p.network.until)) +
+      (p.network.unordered ? ", out of order" : "") +
       (p.network.fail_done == 0
            ? ""
            : ", fails " + std::to_string(p.network.fail_done) + " that are done") +
@@ -118,6 +120,8 @@ std::string describe(const plan& p) {
         (one.unconfirmed ? " unconfirmed_release" : "") +
         (one.priority == 0 ? "" : " priority " + std::to_string(one.priority)) +
         (one.keep == 0 ? "" : " keeps latches for " + ms(one.keep)) +
+        (one.session_lease == 0 ? "" : " session's lease " + ms(one.session_lease)) +
+        (one.max_waiters == 0 ? "" : " max_waiters " + std::to_string(one.max_waiters)) +
         (one.more_permits == 0 ? "" : " " + std::to_string(one.more_permits) + " permits more") +
         meets[static_cast<int>(one.how)] + "\n";
     for (std::size_t t = 0; t < one.threads.size(); ++t) {
@@ -133,6 +137,7 @@ std::string describe(const plan& p) {
                 (s.forces ? " after a force_release" : "") + (s.looks ? " looks" : "") +
                 (s.otherwise ? " by another lock object" : "") +
                 (s.soon == 0 ? "" : " after " + ms(s.soon)) +
+                (s.form == 0 ? "" : " form " + std::to_string(s.form)) +
                 (s.clings == 0 ? "" : " clings to it for " + ms(s.clings)) +
                 (s.back == step::end::release ? "" : " destroy") +
                 (p.names[s.name].kind < lock_kind::latch && p.about != theme::endings
@@ -213,6 +218,9 @@ std::vector<plan> smaller(const plan& p) {
         }
         if (p.processes[i].threads[t].steps[s].otherwise) {
           add([&](plan& l) { l.processes[i].threads[t].steps[s].otherwise = false; });
+        }
+        if (p.processes[i].threads[t].steps[s].form != 0) {
+          add([&](plan& l) { l.processes[i].threads[t].steps[s].form = 0; });
         }
         if (p.processes[i].threads[t].steps[s].forces) {
           add([&](plan& l) { l.processes[i].threads[t].steps[s].forces = false; });

@@ -3,6 +3,7 @@
 #include <memory>
 #include <thread>
 
+#include "simulation/answers.hpp"
 #include "simulation/encounters.hpp"
 #include "simulation/ending_actor.hpp"
 #include "simulation/meeting_actor.hpp"
@@ -44,6 +45,9 @@ class listener final : public holdfast::observer {
       of_.rules.violated("a redlock is not in doubt while a majority answers",
                          std::string(to_string(e.kind)) + " " + std::string(e.name));
     }
+    if (e.kind == kind::lost && is_redlock(e) && of_.whole.seed >= form_seeds && renews_in_time()) {
+      of_.rules.violated("a redlock whose nodes answer in time is not lost", std::string(e.name));
+    }
     if (e.kind == kind::lost && is_redlock(e) && bears_its_outages(of_.whole)) {
       of_.rules.violated("a redlock is not lost by an outage that is short beside its lease",
                          std::string(e.name));
@@ -60,6 +64,12 @@ class listener final : public holdfast::observer {
   }
 
  private:
+  // Some answers come later than node_timeout.
+  bool renews_in_time() const {
+    return of_.whole.renews() && of_.whole.only_late_answers(of_.whole.longest_lease() / 8) &&
+           of_.whole.machine.preempt_permille == 0;
+  }
+
   bool is_redlock(const holdfast::event& e) const {
     for (std::size_t i = 0; i < of_.whole.names.size(); ++i) {
       if (e.name == scene::name_of(i)) return of_.whole.names[i].kind == lock_kind::redlock;
@@ -143,7 +153,7 @@ bool asks_otherwise(const process_plan& does) {
 void scene::live(process& p, const process_plan& does) {
   if (!does.renew || does.max_hold != never) loses = true;
   holdfast::session_options o;
-  o.lease = in_ms(does.lease);
+  o.lease = in_ms(does.session_lease > 0 ? does.session_lease : does.lease);
   o.detect_deadlocks = whole.about == theme::deadlocks;
   o.observer = std::make_shared<listener>(*this, p);
   const when_its_sessions_have_gone the_books{*this, p, does};
@@ -195,22 +205,32 @@ void scene::live(process& p, const process_plan& does) {
   const auto before = lost_messages(p);
   sessions.clear();
   judge_close(p, does, lost_messages(p) - before);
+  if (whole.seed >= form_seeds) judge_end_of_sessions(p);
 }
 
-// The session repeats what was lost once.
+// What goes on without a thread may keep a session until its lease has ended.
+void scene::judge_end_of_sessions(const process& p) {
+  if (whole.store >= store_kind::postgres) return;  // drivers with connections of their own
+  const auto open = [&] {
+    return std::any_of(stores.begin(), stores.end(),
+                       [&](const auto& at) { return at->sessions_of(p) > 0; });
+  };
+  const nanos until = here.now() + 2 * whole.longest_lease() + 10 * second;
+  while (open() && (here.now() < until || here.now() < disturbed(p) + 10 * second)) {
+    here.sleep(second);
+  }
+  if (!open() || whole.network.slowest_late > 10 * second) return;
+  rules.violated("a session ends when nobody uses it any more", "P" + std::to_string(p.number));
+}
+
 void scene::judge_close(const process& p, const process_plan& does, std::uint32_t lost) {
-  plan rest = whole;
-  rest.network.lose_request = rest.network.lose_reply = 0;
-  const bool only_lost =
-      rest.calm() && rest.machine.slow_permille == 0 && whole.command_timeout <= 300 * millisecond;
-  const bool shows_all = whole.store < store_kind::contenders && whole.others.empty();
-  if (p.dead || goes_on_without_a_thread(does) || lost > 1 || !only_lost || !shows_all) return;
+  if (p.dead || goes_on_without_a_thread(does)) return;
+  std::string left;
   for (std::size_t i = 0; i < whole.names.size(); ++i) {
     if (whole.names[i].kind >= lock_kind::latch) continue;
-    if (stores.front()->users(name_of(i))[p.number] == 0) continue;
-    rules.violated("a session that closes repeats a release that was lost",
-                   "P" + std::to_string(p.number) + ": " + at_the_stores(name_of(i)));
+    if (stores.front()->users(name_of(i))[p.number] > 0) left += " " + at_the_stores(name_of(i));
   }
+  if (!left.empty()) judge_what_was_lost(rules, whole, lost, "P" + std::to_string(p.number) + left);
 }
 
 void scene::judge_open_leases(const process& p, const process_plan& does) {

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "simulation/answers.hpp"
 #include "simulation/encounters.hpp"
 
 namespace simulation {
@@ -78,6 +79,7 @@ rate_deed deed_of(const plan& p, const step& s) {
 
 struct limiter_actor : actor {
   holdfast::rate_limiter& at;
+  const holdfast::session& session;
   books_of_one books;
   holdfast::rate_key key;
   rate_deed what;
@@ -101,6 +103,9 @@ struct limiter_actor : actor {
   void ask(std::uint64_t n) const {
     if (what == rate_deed::refund) return refund(n);
     if (what == rate_deed::reserve) return reserve(n);
+    // The simulated servers of scripts and rows cannot list them.
+    const bool lists = of.whole.store < store_kind::scripts && s.form % 2 == 1;
+    if (what == rate_deed::peek && lists) return list();
     if (what == rate_deed::peek) {
       const cost one(*this, "peek", 1);
       (void)(without_waiting() ? value_of(async_peek(at, n, key)) : at.peek(n, key));
@@ -114,6 +119,38 @@ struct limiter_actor : actor {
           n);
   }
 
+  // While no other thread asks, a bucket that is listed has no fewer tokens than before, and no
+  // more than afterwards. A full one is not listed.
+  void list() const {
+    const auto& n = of.whole.names[s.name];
+    const nanos began = of.here.now();
+    const auto before = at.peek(1, key);
+    const auto all = session.buckets(name);
+    const auto after = at.peek(1, key);
+    const bool alone =
+        std::all_of(books.begin(), books.end(), [&](auto* b) { return b->is_alone(began); });
+    if (!alone || !of.punctual() || n.grows || n.shrinks || n.local > 0) return;
+    for (std::size_t i = 0; i < books.size(); ++i) {
+      const std::vector<std::string> of_key =
+          i == 0 ? std::vector<std::string>{} : std::vector{std::string(key.front().value)};
+      const auto one =
+          std::find_if(all.begin(), all.end(), [&](const auto& b) { return b.key == of_key; });
+      const auto shown = one == all.end() ? books[i]->burst() : one->remaining;
+      const auto least = before.rules[i].remaining;
+      const auto most = one == all.end() ? books[i]->burst() : after.rules[i].remaining;
+      const bool is_right = one == all.end()
+                                ? after.rules[i].remaining == most
+                                : shown >= least && shown <= most &&
+                                      one->limit == books[i]->burst() && one->error.empty();
+      if (is_right) continue;
+      of.rules.violated("a bucket is listed as it is",
+                        name + ": " + std::to_string(shown) + " tokens, from " +
+                            std::to_string(least) + " to " +
+                            std::to_string(after.rules[i].remaining) + " of " +
+                            std::to_string(books[i]->burst()));
+    }
+  }
+
   // Waits hardly longer than the tokens need. The store promises them, so only a very late answer
   // makes the wait a vain one.
   void take_when_they_come(std::uint64_t n) const {
@@ -124,17 +161,10 @@ struct limiter_actor : actor {
                          ? value_of(async_take(at, n, key, holdfast::wait_limit(duration(longest))))
                          : at.take_for(n, duration(longest), key);
     judge(got, n);
-    plan rest = of.whole;
-    rest.network.slow_reply = 0;
     const bool alone =
         std::all_of(books.begin(), books.end(), [&](auto* b) { return b->is_alone(asked); });
-    const bool in_time = rest.calm() && rest.machine.slow_permille == 0 &&
-                         of.whole.network.slowest_late <= 60 * millisecond;
-    if (got || !alone || !in_time) return;
-    of.rules.violated("a wait for tokens lasts until those come that are due within its limit",
-                      name + ": refused after " +
-                          std::to_string((of.here.now() - began) / microsecond) + " us of " +
-                          std::to_string(longest / microsecond));
+    if (!got && alone)
+      judge_wait_for_tokens(of.rules, of.whole, name, of.here.now() - began, longest);
   }
 
   // Tokens taken ahead are tried first, and if they do not suffice, the bucket.
@@ -190,6 +220,8 @@ struct limiter_actor : actor {
     }
     nanos slowest = 0;
     for (std::size_t i = 0; i < books.size(); ++i) slowest = std::max(slowest, after(i));
+    if (what == rate_deed::take_for && of.whole.seed >= form_seeds)
+      judge_take(of.rules, name, of.here.now() - asked, slowest);
     for (std::size_t i = 0; i < books.size(); ++i) {
       books[i]->has(d.tokens);
       books[i]->took(name, d.tokens, asked + after(i), through - slowest + after(i), after(i));
@@ -337,22 +369,12 @@ struct admission_actor : actor {
     }
     if (!in) {
       of.log.add("is refused");
-      return judge_reason(in);
+      if (of.punctual()) judge_reason(of.rules, name, in);
+      return;
     }
     book.has(n);
     book.took(name, n, asked, of.here.now());
     stay(in);
-  }
-
-  // The buckets are shown exactly if they were what was missing last.
-  void judge_reason(const holdfast::admitted& refused) const {
-    const bool tokens = refused.why == holdfast::refused_by::tokens;
-    const bool shown = !refused.rate.rules.empty() && refused.rate.wait > std::chrono::seconds(0);
-    const bool none = refused.rate.rules.empty();
-    if (!of.punctual() || (tokens ? shown : none)) return;
-    of.rules.violated(
-        "a refused admission says what was missing last",
-        name + ": " + (tokens ? "tokens, and shows none" : "permits, and shows tokens"));
   }
 
   void stay(holdfast::admitted& in) const {
@@ -449,7 +471,7 @@ void act_by_rates(const actor& who, belongings& all) {
     return admission_actor{{who}, *mine.admission, *all.of_locks[i - 2].semaphore, rates.at(i - 1)}
         .act();
   }
-  limiter_actor a{{who}, *mine.limiter, {&rates.at(i)}, {}, deed_of(whole, who.s)};
+  limiter_actor a{{who}, *mine.limiter, *mine.session, {&rates.at(i)}, {}, deed_of(whole, who.s)};
   if (const auto count = whole.names[i].keys; count > 0) {
     const auto which = static_cast<std::size_t>(who.s.hold) % count;
     a.books.push_back(&rates.at(books::number_of(i, which)));

@@ -87,7 +87,7 @@ class redisson_client final : public holdfast::store::slot_store, private reques
   void done_waiting(const slot& where, const owner_id& owner) override {
     const auto channel = redis::redisson_channel(where.kind, where.name);
     at_.listeners_[channel].erase({by_->peer, std::string(where.name), owner});
-    at_.heard_.erase({by_->peer, channel});
+    if (!listens(channel)) at_.heard_.erase({by_->peer, channel});
   }
   std::uint64_t heard(const slot& where) override {
     const auto channel = redis::redisson_channel(where.kind, where.name);
@@ -97,6 +97,11 @@ class redisson_client final : public holdfast::store::slot_store, private reques
 
  private:
   using value = holdfast::store::redis::resp_value;
+
+  bool listens(const std::string& channel) const {
+    const auto& all = at_.listeners_[channel];
+    return std::any_of(all.begin(), all.end(), [&](const auto& l) { return l.peer == by_->peer; });
+  }
 
   result<value> call(std::string bytes, std::string label, const owner_id& owner, bool outlives) {
     return ask<value>(traced() ? std::move(label) : std::string(),
@@ -123,8 +128,9 @@ class redisson_client final : public holdfast::store::slot_store, private reques
       return slot_reply{slot_outcome::taken, 0, redis::read_semaphore(items)};
     if (state == 0) {
       slot_reply reply;
-      const bool listens = !at_.listeners_[redis::redisson_channel(where.kind, key)].empty();
-      reply.others_listen = verb == "remove" && listens && items[2].integer > 1 ? 1 : 0;
+      const auto told = verb == "remove" ? std::max<std::int64_t>(items[2].integer, 0) : 0;
+      const bool ours = told > 0 && listens(redis::redisson_channel(where.kind, key));
+      reply.others_listen = static_cast<std::uint32_t>(told - (ours ? 1 : 0));
       return reply;
     }
     if (state == 1) {

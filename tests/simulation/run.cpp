@@ -234,6 +234,7 @@ void scene::watch() {
     watch_readers();
     watch_conditions();
     watch_rings();
+    watch_crowds();
     // Each query runs a script, so the scripted store is queried less often.
     if (whole.store != store_kind::scripts || here.now() / (200 * millisecond) != looked_at) {
       looked_at = here.now() / (200 * millisecond);
@@ -287,7 +288,7 @@ void scene::watch_latches() {
     if (const auto left = stores[whole.names[i].store]->left_at_latch(name_of(i))) {
       book.stands(*left);
     }
-    if (whole.calm()) watch_those_at_a_latch(i);
+    if (whole.calm() && !book.has_forgotten()) watch_those_at_a_latch(i);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "simulation/answers.hpp"
 #include "simulation/books.hpp"
 #include "simulation/judge.hpp"
 #include "simulation/local_order.hpp"
@@ -58,6 +59,7 @@ struct scene {
   void watch_users(std::size_t name, std::size_t at_store);
   void watch_places();
   void watch_grants();
+  void watch_crowds();
   void watch_watches();
   void watch_latches();
   void watch_those_at_a_latch(std::size_t name);
@@ -95,6 +97,8 @@ struct scene {
   /// Checks that the process has left nothing at the store. `lost`: how many of its requests and
   /// answers were lost while its session closed.
   void judge_close(const process& p, const process_plan& does, std::uint32_t lost);
+  /// Checks, when the process has given up its sessions, that they have ended.
+  void judge_end_of_sessions(const process& p);
   bool stays(const std::string& name) const;
   std::string blocked() const;
 
@@ -109,6 +113,7 @@ struct scene {
   books notes;
   local_order order;
   shared_grants together;
+  sizes_in_use sizes;
   std::vector<std::unique_ptr<server>> stores;
   std::vector<process*> processes;
   struct left_behind {

@@ -169,6 +169,12 @@ class client final : public holdfast::store::session_store, private requester {
         });
   }
 
+  result<holdfast::store::bucket_list> buckets(std::string_view name) override {
+    return ask<holdfast::store::bucket_list>(
+        "buckets of " + std::string(name),
+        [&at = *of_.family_, name = std::string(name)] { return at.buckets(name); });
+  }
+
   // A late request has no effect: Redis refuses it (link.hpp), and elsewhere the client is in the
   // middle of it. Otherwise, for want of tokens, it would release what a later request of the same
   // owner was granted.
@@ -535,6 +541,11 @@ nanos server::disturbed_at(const process& of) const noexcept {
   return last;
 }
 
+std::ptrdiff_t server::sessions_of(const process& of) const noexcept {
+  return std::count_if(connections_.begin(), connections_.end(),
+                       [&](const auto& c) { return c.second->of == &of && !c.second->closed; });
+}
+
 bool server::keeps_waiting(const process& of) const noexcept {
   return std::any_of(connections_.begin(), connections_.end(), [&](const auto& c) {
     const auto& open = c.second->open;
@@ -554,7 +565,7 @@ nanos server::late_at(const process& of) const noexcept {
 void server::send(const std::shared_ptr<connection>& by, std::shared_ptr<exchange> what) {
   auto& random = world_.random();
   what->sequence = ++by->sent;
-  if (random.permille(net_.lose_request)) {
+  if (happens(net_.lose_request)) {
     disturbed(*by);
     what->lost = true;
     by->of->meets(trouble::lost_request);
@@ -567,13 +578,13 @@ void server::send(const std::shared_ptr<connection>& by, std::shared_ptr<exchang
     return;
   }
   nanos takes = way();
-  if (random.permille(net_.slow_request)) {
+  if (happens(net_.slow_request)) {
     takes += random.between(millisecond, net_.slowest_late);
     disturbed(*by, takes);
     by->of->meets(trouble::slow_request);
     trace_.add("(request is slow) " + what->label);
   }
-  const bool lose_reply = random.permille(net_.lose_reply);
+  const bool lose_reply = happens(net_.lose_reply);
   const nanos arrives = world_.now() + takes;
   by->last_arrival = std::max(by->last_arrival, arrives);
   const auto number = by->number;
@@ -622,7 +633,7 @@ void server::reply(const std::shared_ptr<connection>& by, const std::shared_ptr<
     return;
   }
   nanos takes = way();
-  if (world_.random().permille(net_.slow_reply)) {
+  if (happens(net_.slow_reply)) {
     takes += world_.random().between(millisecond, net_.slowest_late);
     disturbed(*by, takes);
     by->of->meets(trouble::slow_reply);
@@ -787,7 +798,7 @@ bool server::tell(const notification& n) {
 void server::post(const std::shared_ptr<connection>& to, std::function<void()> arrives) {
   if (!to->notification_up || to->closed) return;
   nanos takes = way();
-  if (world_.random().permille(net_.slow_notification)) {
+  if (happens(net_.slow_notification)) {
     takes += world_.random().between(millisecond, net_.slowest_late);
     disturbed(*to);
     to->of->meets(trouble::slow_notification);

@@ -34,6 +34,7 @@ struct network_traits {
   unsigned fail_done = 0;       ///< sessions: a successful try is answered as cancelled
   unsigned fail_changed = 0;    ///< the same for a change of the mode
   nanos slowest_late = 3 * second;
+  nanos until = INT64_MAX;  ///< when it becomes well: then it loses and delays nothing any more
   /// A message that was on its way when a connection broke arrives nevertheless.
   bool delivers_late = true;
   /// Each request takes its own way, as to members of a cluster.
@@ -159,6 +160,8 @@ class server {
   /// The last moment at which something went wrong with this store or on the way to it, as far as
   /// this process can tell.
   nanos disturbed_at(const process& of) const noexcept;
+  /// How many sessions of that process are open.
+  std::ptrdiff_t sessions_of(const process& of) const noexcept;
   /// Whether a thread of that process waits for an answer that does not come.
   bool keeps_waiting(const process& of) const noexcept;
   /// When the server last carried out a request that no thread of that process waited for any more;
@@ -245,6 +248,10 @@ class server {
     return (expires_at - time().now_at) * microsecond;
   }
   nanos way();
+  /// Whether a trouble of the network happens now that happens to so many of a thousand messages.
+  bool happens(unsigned permille) {
+    return world_.now() < net_.until && world_.random().permille(permille);
+  }
   void tell_departed(const std::shared_ptr<connection>& to, std::string_view peer);
   void disturbed(connection& at, nanos takes = 0) noexcept;
   /// Sends a notification: delivered late, or not at all while the way is cut.

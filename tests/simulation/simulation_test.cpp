@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "paths.hpp"
+#include "simulation/answers.hpp"
 #include "simulation/books.hpp"
 #include "simulation/encounters.hpp"
 #include "simulation/local_order.hpp"
@@ -243,6 +244,30 @@ TEST(books, find_a_leader_that_an_observer_does_not_see) {
   EXPECT_EQ(rule_when_second_leads_at(5 * second / 2, 3 * second), std::nullopt);
 }
 
+TEST(books, find_a_leader_that_is_shown_as_another_or_after_its_time) {
+  const auto rule_when_shown = [](int process, const std::string& note) {
+    return rule_of([&](judge& j) {
+      election_book b(j);
+      b.shown("n", 1, process, note);  // before the leader knows of it
+      b.leads(1, 0, 0, 1, "of P1");
+    });
+  };
+  EXPECT_EQ(rule_when_shown(1, "of P1"), std::nullopt);
+  EXPECT_EQ(rule_when_shown(2, "of P1"), "each leader is shown with its process and its note");
+  EXPECT_EQ(rule_when_shown(1, ""), "each leader is shown with its process and its note");
+  const auto rule_when_it_began = [](nanos began) {
+    return rule_of([&](judge& j) {
+      election_book b(j);
+      b.leads(1, 0);
+      b.resigned(1, second);
+      b.seen("n", began, 0, 1, false, true);
+    });
+  };
+  EXPECT_EQ(rule_when_it_began(second), std::nullopt);
+  EXPECT_EQ(rule_when_it_began(second + 1),
+            "an observer of an election is told of no leader before its time");
+}
+
 // A thread takes the lock `times` times while another thread of its process sleeps at the head of
 // the queue.
 void pass(local_order& order, process& p, int times) {
@@ -408,6 +433,135 @@ TEST(plan, knows_which_outages_a_lease_bears) {
   p.faults.back().length -= millisecond;
   p.processes[1].threads[0].steps[0].name = 0;
   EXPECT_FALSE(p.renewals_come_in_time());  // a waiter's first grant may be much shorter
+}
+
+TEST(plan, knows_when_only_answers_are_late) {
+  plan p;
+  p.network.slow_reply = 10;
+  p.network.slowest_late = 5 * millisecond;
+  EXPECT_TRUE(p.only_late_answers(5 * millisecond));
+  EXPECT_FALSE(p.only_late_answers(4 * millisecond));
+  p.network.lose_reply = 1;
+  EXPECT_FALSE(p.only_late_answers(never));
+  p.network.lose_reply = 0;
+  p.faults = {{}};
+  EXPECT_FALSE(p.only_late_answers(never));
+}
+
+TEST(plan, knows_when_the_server_refuses_a_row) {
+  plan p;
+  p.faults = {{.what = fault_plan::kind::refuse_row, .at = second, .length = second, .name = 1}};
+  EXPECT_TRUE(p.refuses_row(1, second / 2, second));
+  EXPECT_TRUE(p.refuses_row(1, 2 * second, 3 * second));
+  EXPECT_FALSE(p.refuses_row(1, 0, second - 1)) << "before";
+  EXPECT_FALSE(p.refuses_row(1, 2 * second + 1, 3 * second)) << "after";
+  EXPECT_FALSE(p.refuses_row(0, 0, 3 * second)) << "another row";
+}
+
+TEST(sizes_in_use, differ_while_a_thread_names_another_number) {
+  sizes_in_use sizes;
+  sizes.uses(0, 0, true, 1);
+  EXPECT_FALSE(sizes.differ(0, 0, 0)) << "the same number";
+  sizes.uses(0, 2, true, 2);
+  EXPECT_TRUE(sizes.differ(0, 0, 5)) << "it is in use";
+  EXPECT_FALSE(sizes.differ(1, 0, 5)) << "another name";
+  sizes.uses(0, 2, false, 7);
+  EXPECT_TRUE(sizes.differ(0, 0, 7));
+  EXPECT_FALSE(sizes.differ(0, 0, 8)) << "it was used before only";
+}
+
+/// A thread names `mine` permits and gets one, beside another thread that named `others`.
+std::optional<std::string> rule_beside(std::uint32_t others, std::uint32_t mine, nanos asked) {
+  return rule_of([&](judge& j) {
+    process one, other;
+    (void)j.granted({&one, "n", 1, others, 1, 0, {}}, 5);
+    (void)j.granted({&other, "n", 1, mine, 2, asked, {}}, 9);
+  });
+}
+
+TEST(judge, finds_a_permit_beside_a_holder_that_names_fewer) {
+  EXPECT_EQ(rule_beside(2, 3, 6), "a semaphore that is in use with fewer permits is a mismatch");
+  EXPECT_EQ(rule_beside(3, 3, 6), std::nullopt);
+  EXPECT_EQ(rule_beside(3, 2, 6), std::nullopt) << "this one does not read all permits";
+  EXPECT_EQ(rule_beside(2, 3, 5), std::nullopt) << "the other one may have come later";
+}
+
+TEST(answers, find_a_release_that_a_closing_session_does_not_repeat) {
+  plan p;
+  p.store = store_kind::told;
+  p.network.lose_request = p.network.lose_reply = 100;
+  p.command_timeout = 300 * millisecond;
+  const auto rule_after = [&](std::uint32_t lost) {
+    return rule_of([&](judge& j) { judge_what_was_lost(j, p, lost, "n0"); });
+  };
+  EXPECT_EQ(rule_after(1), "a session that closes repeats a release that was lost");
+  EXPECT_EQ(rule_after(2), std::nullopt) << "the repetition was lost, too";
+  p.command_timeout += millisecond;
+  EXPECT_EQ(rule_after(1), std::nullopt) << "too late to repeat it";
+  p.command_timeout -= millisecond;
+  p.faults = {{}};
+  EXPECT_EQ(rule_after(1), std::nullopt) << "something else goes wrong";
+}
+
+TEST(answers, find_a_redlock_that_is_unavailable_although_its_nodes_answer) {
+  plan p;
+  p.seed = unlike_seeds;
+  p.processes.resize(1);
+  p.processes[0].lease = second;
+  p.network.slow_reply = 100;
+  p.network.slowest_late = 180 * millisecond;
+  p.faults = {{.what = fault_plan::kind::restart, .at = second, .length = second}};
+  const auto rule_at = [&](nanos asked) {
+    return rule_of([&](judge& j) { judge_nodes(j, p, "n0", asked, asked + second, 0); });
+  };
+  EXPECT_EQ(rule_at(10 * second + 1), "a redlock whose nodes all answer is not unavailable");
+  EXPECT_EQ(rule_at(10 * second), std::nullopt) << "soon after the outage";
+  p.network.slowest_late += millisecond;
+  EXPECT_EQ(rule_at(20 * second), std::nullopt) << "an answer may be too late";
+  p.network.slowest_late -= millisecond;
+  p.seed = form_seeds;
+  p.others = {store_kind::told, store_kind::told};
+  EXPECT_NE(rule_at(second), std::nullopt) << "two of three nodes are well";
+  p.faults.push_back(p.faults.front());
+  p.faults.back().store = 2;
+  EXPECT_EQ(rule_at(second), std::nullopt) << "one of three nodes is well";
+  EXPECT_NE(rule_at(5 * second / 2 + 1), std::nullopt) << "they have come back";
+}
+
+TEST(answers, find_a_wait_that_ends_before_its_tokens_come) {
+  plan p;
+  p.network.slow_reply = 100;
+  p.network.slowest_late = 60 * millisecond;
+  const auto rule = [&] {
+    return rule_of([&](judge& j) { judge_wait_for_tokens(j, p, "n0", 1, 2); });
+  };
+  EXPECT_EQ(rule(), "a wait for tokens lasts until those come that are due within its limit");
+  p.network.slowest_late += millisecond;
+  EXPECT_EQ(rule(), std::nullopt) << "the answer may come after the limit";
+}
+
+TEST(answers, find_a_take_that_says_that_it_took_before_its_tokens_came) {
+  const auto rule_after = [](nanos took) {
+    return rule_of([&](judge& j) { judge_take(j, "n0", took, second); });
+  };
+  EXPECT_EQ(rule_after(second), std::nullopt);
+  EXPECT_EQ(rule_after(900 * millisecond),
+            "a take that says that it took has waited for its tokens");
+}
+
+TEST(answers, find_a_wrong_reason_of_a_refused_admission) {
+  constexpr auto broken = "a refused admission says what was missing last";
+  const auto rule_of_answer = [](holdfast::refused_by why, std::size_t shown) {
+    holdfast::admitted refused;
+    refused.why = why;
+    refused.rate.rules.resize(shown);
+    refused.rate.wait = std::chrono::seconds(static_cast<std::int64_t>(shown));
+    return rule_of([&](judge& j) { judge_reason(j, "n2", refused); });
+  };
+  EXPECT_EQ(rule_of_answer(holdfast::refused_by::tokens, 1), std::nullopt);
+  EXPECT_EQ(rule_of_answer(holdfast::refused_by::tokens, 0), broken);
+  EXPECT_EQ(rule_of_answer(holdfast::refused_by::permits, 0), std::nullopt);
+  EXPECT_EQ(rule_of_answer(holdfast::refused_by::permits, 1), broken);
 }
 
 TEST(judge, knows_the_held_amount_and_the_time_of_each_release) {

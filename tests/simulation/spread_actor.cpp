@@ -1,8 +1,10 @@
 #include "simulation/spread_actor.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
+#include "simulation/answers.hpp"
 #include "simulation/encounters.hpp"
 
 namespace simulation {
@@ -42,6 +44,21 @@ struct spread_actor : actor {
                         name + ": " + (e ? e.message() : "no error"));
     }
     if (e) judge_error(static_cast<errc>(e.value()), "release: " + e.message());
+    if (!e && of.whole.seed >= form_seeds) judge_release();
+  }
+  // No other thread of its process uses the name, and no request of it arrives late.
+  void judge_release() const {
+    if (of.whole.names[s.name].kind != lock_kind::redlock) return;
+    std::size_t left = 0;
+    for (const auto& at : of.stores) {
+      if (at->late_at(p) >= 0) return;
+      left += at->users(name)[p.number] > 0 ? 1U : 0U;
+    }
+    const auto alone = of.users.find({s.name, p.number});
+    if (alone == of.users.end() || alone->second != 1 || !of.keeps_all()) return;
+    if (2 * left < of.stores.size()) return;
+    of.rules.violated("a redlock that is released is held by no majority",
+                      "P" + std::to_string(p.number) + ": " + of.at_the_stores(name));
   }
   // As far as its holder can see.
   static bool has_ended(const holdfast::quorum_lease& held) {
@@ -61,9 +78,10 @@ struct spread_actor : actor {
     of.rules.violated("the lost() token of a lost lease has requested a stop", name);
   }
   static void judge_token(const holdfast::both_leases&) {}
-  template <class Held>
-  std::error_code release(Held& held) const {
-    return held.release();
+  std::error_code release(holdfast::both_leases& held) const {
+    if (s.form < 3) return held.release();
+    const auto how = async_release(std::move(held)).future().get();
+    return how ? std::error_code{} : make_error_code(how.error().code);
   }
   std::error_code release(holdfast::quorum_lease& held) const {
     if (!without_waiting()) return held.release();
@@ -113,19 +131,23 @@ struct spread_actor : actor {
     return in_time(async_acquire(l, limit(), stop()));
   }
 
-  // Each answer comes before a node counts as one that does not answer, and all outages were long
-  // ago.
-  void judge_nodes(errc why) const {
-    plan rest = of.whole;
-    rest.network.slow_reply = 0;
-    nanos last = 0;
-    for (const auto& f : rest.faults) last = std::max(last, f.at + f.length);
-    rest.faults.clear();
-    const bool answers = rest.calm() && rest.machine.slow_permille == 0 &&
-                         of.whole.network.slowest_late <= 180 * millisecond;
-    const bool long_ago = asked > last + 3 * of.whole.longest_lease() + 5 * second;
-    if (of.whole.seed < unlike_seeds || why != errc::unavailable || !answers || !long_ago) return;
-    of.rules.violated("a redlock whose nodes all answer is not unavailable", name);
+  void fails(errc why) const {
+    if (why == errc::unavailable) {
+      judge_nodes(of.rules, of.whole, name, asked, of.here.now(),
+                  static_cast<std::size_t>(p.number) - 1);
+    }
+    judge_outage();
+    judge_wait(true, true);
+  }
+
+  void judge_votes(const holdfast::quorum_lease& held) const {
+    if (!of.punctual()) return;
+    const auto votes = held.votes();
+    const auto granted = std::count(votes.begin(), votes.end(), holdfast::vote::granted);
+    const auto nodes = of.stores.size();
+    if (votes.size() == nodes && 2 * static_cast<std::size_t>(granted) > nodes) return;
+    of.rules.violated("a redlock is held by a majority",
+                      name + ": " + std::to_string(granted) + " of " + std::to_string(nodes));
   }
 
   void act(holdfast::redlock& l) {
@@ -134,13 +156,7 @@ struct spread_actor : actor {
     try {
       held = take_votes(l);
     } catch (const holdfast::error& e) {
-      judge_nodes(e.reason());
-      judge_outage();
-      judge_wait(true, true);
-      throw;
-    } catch (...) {
-      judge_outage();
-      judge_wait(true, true);
+      fails(e.reason());
       throw;
     }
     judge_wait(held.has_value(), true);
@@ -150,13 +166,15 @@ struct spread_actor : actor {
     held->check();
     grant(s.name, held->fence(), held->lost(), then);
     judge_length(held->remaining().count());
+    judge_votes(*held);
     hold(*held);
     give_back(*held);
   }
 
   using both_mutexes = holdfast::both<holdfast::mutex, holdfast::mutex>;
 
-  bool lock(both_mutexes& l) const {
+  template <class Lock>
+  bool lock(Lock& l) const {
     if (s.wait == never) return l.lock(), true;
     return s.wait == 0 ? l.try_lock() : l.try_lock_for(duration(s.wait));
   }
@@ -173,17 +191,42 @@ struct spread_actor : actor {
     --of.at_several;
     judge_wait(got, false);
     if (!got) return;
-    try {
-      nanos then = of.here.now();
+    const auto check = [&] {
       old.check();
       next.check();
+    };
+    hold_in_standard_style(l, check, [&](nanos then) {
       grant(s.name - 2, old.fence(), old.lost(), then);
       grant(s.name - 1, next.fence(), next.lost(), then);
+    });
+  }
+
+  void act_in_standard_style(holdfast::redlock& l) {
+    waits(true);
+    bool got = false;
+    try {
+      got = lock(l);
+    } catch (const holdfast::error& e) {
+      fails(e.reason());
+      throw;
+    }
+    judge_wait(got, false);
+    judge_outage();
+    if (!got) return;
+    hold_in_standard_style(
+        l, [&] { l.check(); }, [&](nanos then) { grant(s.name, l.fence(), l.lost(), then); });
+  }
+
+  template <class Lock, class Check, class Grant>
+  void hold_in_standard_style(Lock& l, Check check, Grant grant_all) {
+    try {
+      nanos then = of.here.now();
+      check();
+      grant_all(then);
       for (int i = 0; i < 4; ++i) {
         of.here.sleep(s.hold / 4);
         then = of.here.now();
-        old.check();
-        next.check();
+        check();
         for (const int one : ids) of.rules.still_held(one, then);
       }
     } catch (const holdfast::error& e) {
@@ -220,7 +263,10 @@ struct spread_actor : actor {
 void act_across_stores(const actor& who, belongings& all) {
   auto& mine = all.of_meetings[who.s.name];
   spread_actor a{{who}};
-  if (mine.redlock) {
+  const bool may_be_asked = who.s.form % 3 == 1 && who.s.stop_after == never && !who.s.otherwise;
+  if (mine.redlock && may_be_asked && !who.without_waiting()) {
+    a.act_in_standard_style(*mine.redlock);
+  } else if (mine.redlock) {
     a.act(*mine.redlock);
   } else if (who.of.whole.seed >= unlike_seeds && who.s.how == step::style::standard) {
     const auto of_locks = all.of_locks.begin() + static_cast<std::ptrdiff_t>(who.s.name);

@@ -286,16 +286,15 @@ void sql_server::go_on(const std::shared_ptr<sql_backend>& b) {
 
 // The disk is slow, and a commit waits for it with all its locks.
 bool sql_server::is_slow(const sql_backend& b) {
-  auto& random = of_.world_.random();
   const bool commits = is_last(b, *b.queue.front()) && !b.transaction.written.empty();
-  return random.permille(of_.net_.slow_request * (commits ? 5 : 1));
+  return of_.happens(of_.net_.slow_request * (commits ? 5 : 1));
 }
 
 // False if the statement waits.
 bool sql_server::do_next(const std::shared_ptr<sql_backend>& b) {
   const auto e = b->queue.front();
   if (is_last(*b, *e)) return finish(b), true;
-  if (b->silence == 0 && of_.world_.random().permille(of_.net_.lose_reply / 8)) {
+  if (b->silence == 0 && of_.happens(of_.net_.lose_reply / 8)) {
     of_.trace_.add("server", "ends a connection in the middle of its work");
     of_.disturbed(*b->way);
     if (!b->way->closed) of_.fail(*b->way, "simulated: terminated", 0);
@@ -650,7 +649,7 @@ void sql_server::tell(const std::string& channel, const std::string& line) {
   for (const auto& [number, b] : backends_) {
     const bool hears = std::find(b->listens.begin(), b->listens.end(), channel) != b->listens.end();
     if (!hears) continue;
-    if (of_.world_.random().permille(of_.net_.break_listener)) {
+    if (of_.happens(of_.net_.break_listener)) {
       break_off(b);
       continue;
     }

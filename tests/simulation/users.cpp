@@ -22,6 +22,8 @@ void scene::uses(const process& p, const step& s, bool so) {
   for (std::size_t i = 0; i < whole.names.size(); ++i) {
     if (!is_used(whole, s, i)) continue;
     users[{i, p.number}] += so ? 1 : -1;
+    sizes.uses(i, whole.processes[static_cast<std::size_t>(p.number) - 1].more_permits, so,
+               here.now());
     used_at[{i, p.number}] = here.now();
     for (std::size_t at = 0; at < stores.size(); ++at) {
       for (const int whose : {0, p.number}) unaccounted_since.erase({i, whose, at});
@@ -79,6 +81,27 @@ void scene::watch_grants() {
     const nanos since = fits_since.try_emplace(i, here.now()).first->second;
     if (here.now() - since <= 60 * millisecond) continue;
     rules.violated("the store lets no waiter wait for a free lock", at_the_stores(name_of(i)));
+  }
+}
+
+// One thread of a process waits at the store, or the lock is on its way to it, and max_waiters
+// wait behind it.
+void scene::watch_crowds() {
+  if (!punctual()) return;
+  for (std::size_t i = 0; i < whole.names.size(); ++i) {
+    const auto kind = whole.names[i].kind;
+    if (kind != lock_kind::mutex && kind != lock_kind::recursive) continue;
+    for (const auto* const p : processes) {
+      const auto most = whole.processes[static_cast<std::size_t>(p->number) - 1].max_waiters;
+      const auto wait = std::count_if(line.begin(), line.end(), [&](const auto& one) {
+        return one.name == name_of(i) && one.who->of == p &&
+               one.asked < here.now() - 100 * millisecond;
+      });
+      if (most == 0 || static_cast<std::size_t>(wait) <= most + 1) continue;
+      rules.violated(
+          "no more threads of a process wait than max_waiters says",
+          "P" + std::to_string(p->number) + ": " + std::to_string(wait) + " at " + name_of(i));
+    }
   }
 }
 

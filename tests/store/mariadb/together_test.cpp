@@ -68,33 +68,15 @@ TEST_F(mariadb_store, changes_that_are_sent_together_have_each_its_own_outcome) 
   auto o = db::read_options(*holdfast::base::parse_url(through)).value();
   o.clock = &holdfast::real_clock();
   const auto store = db::open_mariadb(std::move(o)).value();
-  std::vector<sql_test::trouble> troubles;
-  for (const char* number : {"1020", "1205", "1969", "1317", "1142", "1114", "1290", "1180"}) {
-    troubles.push_back({[&, number] {
-                          ask("insert into " + refusals + " values ('n1', " + number +
-                              "), ('n7', " + number + ")");
-                        },
-                        [&] { ask("delete from " + refusals); },
-                        {1, 7}});
-  }
-  for (const char* what : {"connection", "query"})
-    troubles.push_back({[&, what] { ask("kill " + std::string(what) + " user " + user_); }});
   const client other{port()};
-  troubles.push_back({[&] {
-                        other.ask("begin; select 1 from " + table("holdfast_records") +
-                                  " where name = 'n3' for update");
-                      },
-                      [&] { other.ask("rollback"); },
-                      {3}});
-  troubles.push_back({[&] { network.with([](auto& r) { r.cut_after(harness::way::down, 0); }); }});
-  troubles.push_back({[&] { network.cut(); }});
   sql_test::expect_each_thread_learns_its_own_outcome(
-      *store,
-      [&](const std::string& name) {
-        return ask("select record from " + table("holdfast_records") + " where name = '" + name +
-                   "'");
-      },
-      std::move(troubles));
+      *store, {.ask = [&](const std::string& sql) { return ask(sql); },
+               .other = [&](const std::string& sql) { other.ask(sql); },
+               .network = network,
+               .records = table("holdfast_records"),
+               .refusals = refusals,
+               .errors = {"1020", "1205", "1969", "1317", "1142", "1114", "1290", "1180"},
+               .kills = {"kill connection user " + user_, "kill query user " + user_}});
 }
 
 }  // namespace

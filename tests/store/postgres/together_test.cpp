@@ -43,38 +43,20 @@ TEST_F(postgres_store, changes_that_are_sent_together_have_each_its_own_outcome)
                .value();
   o.clock = &holdfast::real_clock();
   const auto store = pg::open_postgres(std::move(o)).value();
-  std::vector<sql_test::trouble> troubles;
-  for (const char* state :
-       {"40001", "40P01", "23514", "25006", "57014", "42501", "53200", "XX000"}) {
-    troubles.push_back({[&, state] {
-                          (void)ask("insert into " + refusals + " values ('n1', '" + state +
-                                    "'), ('n7', '" + state + "')");
-                        },
-                        [&] { (void)ask("delete from " + refusals); },
-                        {1, 7}});
-  }
-  for (const char* how : {"terminate", "cancel"}) {
-    troubles.push_back({[&, how] {
-      (void)ask("select count(pg_" + std::string(how) +
-                "_backend(pid)) from pg_stat_activity where application_name = '" + schema_ + "'");
-    }});
-  }
   const client other{base_};
-  troubles.push_back({[&] {
-                        (void)other.ask("begin; select 1 from " + table("holdfast_records") +
-                                        " where name = 'n3' for update");
-                      },
-                      [&] { (void)other.ask("rollback"); },
-                      {3}});
-  troubles.push_back({[&] { network.with([](auto& r) { r.cut_after(harness::way::down, 0); }); }});
-  troubles.push_back({[&] { network.cut(); }});
+  const auto end = [&](const std::string& how) {
+    return "select count(pg_" + how +
+           "_backend(pid)) from pg_stat_activity where application_name = '" + schema_ + "'";
+  };
   sql_test::expect_each_thread_learns_its_own_outcome(
-      *store,
-      [&](const std::string& name) {
-        return ask("select record from " + table("holdfast_records") + " where name = '" + name +
-                   "'");
-      },
-      std::move(troubles));
+      *store, {.ask = [&](const std::string& sql) { return ask(sql); },
+               .other = [&](const std::string& sql) { (void)other.ask(sql); },
+               .network = network,
+               .records = table("holdfast_records"),
+               .refusals = refusals,
+               .errors = {"'40001'", "'40P01'", "'23514'", "'25006'", "'57014'", "'42501'",
+                          "'53200'", "'XX000'"},
+               .kills = {end("terminate"), end("cancel")}});
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "harness/eventually.hpp"
+#include "harness/fault_proxy.hpp"
 #include "harness/seed.hpp"
 
 /// Changes of several threads, which share two connections, so they are sent together (ADR 169).
@@ -71,6 +72,18 @@ struct trouble {
   std::set<std::size_t> hits{};
 };
 
+/// The server behind a store, and the means to trouble it.
+struct server_in_trouble {
+  std::function<std::string(const std::string&)> ask;
+  std::function<void(const std::string&)> other;  ///< the same over a connection of its own
+  harness::fault_proxy& network;                  ///< between the store and the server
+  std::string records;                            ///< the table
+  /// The table of the names whose changes a trigger refuses, each with an error.
+  std::string refusals;
+  std::vector<std::string> errors;  ///< as SQL has them
+  std::vector<std::string> kills;   ///< statements that end what the store does
+};
+
 /// While the troubles come, one after the other, each thread must learn what became of its own
 /// change. Threads that are not hit continue meanwhile, and the others when the trouble is over.
 inline void expect_each_thread_learns_its_own_outcome(
@@ -111,6 +124,34 @@ inline void expect_each_thread_learns_its_own_outcome(
   over = true;
   for (auto& one : working) one.join();
   for (const own_number& one : all) one.expect_is(std::stol(record(one.name())));
+}
+
+inline void expect_each_thread_learns_its_own_outcome(holdfast::store::state_store& at,
+                                                      const server_in_trouble& there) {
+  std::vector<trouble> all;
+  for (const auto& error : there.errors) {
+    all.push_back({[&] {
+                     (void)there.ask("insert into " + there.refusals + " values ('n1', " + error +
+                                     "), ('n7', " + error + ")");
+                   },
+                   [&] { (void)there.ask("delete from " + there.refusals); },
+                   {1, 7}});
+  }
+  for (const auto& kill : there.kills) all.push_back({[&] { (void)there.ask(kill); }});
+  all.push_back({[&] {
+                   there.other("begin; select 1 from " + there.records +
+                               " where name = 'n3' for update");
+                 },
+                 [&] { there.other("rollback"); },
+                 {3}});
+  all.push_back({[&] { there.network.with([](auto& r) { r.cut_after(harness::way::down, 0); }); }});
+  all.push_back({[&] { there.network.cut(); }});
+  expect_each_thread_learns_its_own_outcome(
+      at,
+      [&](const std::string& name) {
+        return there.ask("select record from " + there.records + " where name = '" + name + "'");
+      },
+      std::move(all));
 }
 
 }  // namespace sql_test

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <holdfast/admission.hpp>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "simulation/judge.hpp"
+#include "simulation/plan.hpp"
+
+/// Judges that need no more than the plan and the answer to one call.
+namespace simulation {
+
+/// Threads that use a semaphore, by the number of permits that they name.
+class sizes_in_use {
+ public:
+  void uses(std::size_t name, std::uint32_t size, bool so, nanos now);
+  /// Whether a thread that names another number has used the name since then.
+  bool differ(std::size_t name, std::uint32_t size, nanos since) const;
+
+ private:
+  struct use {
+    int threads = 0;
+    nanos last = -1000 * second;  ///< when the last thread left
+  };
+  std::map<std::pair<std::size_t, std::uint32_t>, use> all_;
+};
+
+/// A session closed, and left this at the store. So many of its messages were lost meanwhile.
+void judge_what_was_lost(judge& to, const plan& p, std::uint32_t lost, const std::string& left);
+/// A call of a redlock, made by that process from `asked` to `now`, ended with `unavailable`.
+void judge_nodes(judge& to, const plan& p, const std::string& name, nanos asked, nanos now,
+                 std::size_t process);
+/// A wait for tokens that were due within `longest` was refused. No other thread asked meanwhile.
+void judge_wait_for_tokens(judge& to, const plan& p, const std::string& name, nanos took,
+                           nanos longest);
+/// A take that says that it took ended after `took`; its tokens were due after `due`.
+void judge_take(judge& to, const std::string& name, nanos took, nanos due);
+/// What a refused admission says, where no message is late.
+void judge_reason(judge& to, const std::string& name, const holdfast::admitted& refused);
+
+}  // namespace simulation
