@@ -1,7 +1,5 @@
 #include "c/lease.hpp"
 
-#include "base/failed_release.hpp"
-
 namespace holdfast::c_abi {
 
 void lease_handle::on_close() noexcept {
@@ -125,7 +123,13 @@ std::optional<std::chrono::milliseconds> length_of(std::int64_t lease_ms) {
 }
 
 void release_now(held& what) {
-  if (auto how = base::release(what, what.name()); !how) throw_failure(std::move(how.error()));
+  const std::string name = what.name();
+  const std::error_code how = what.release();
+  if (!how) return;
+  failure f{static_cast<errc>(how.value()), ""};
+  f.operation = "release";
+  f.name = name;
+  throw_failure(std::move(f));
 }
 
 /// Starts the release when no call uses the lease any more; that may be at the end of another

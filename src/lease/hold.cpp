@@ -1,6 +1,5 @@
 #include "lease/hold.hpp"
 
-#include "base/failed_release.hpp"
 #include "base/losses.hpp"
 #include "base/names.hpp"
 #include "session/store_client.hpp"
@@ -473,7 +472,6 @@ std::error_code hold::ended(const ending& e, const status& told) noexcept {
     return errc::lost;
   }
   if (not_told) {
-    base::note_failed_release(told.error());
     announce(event_kind::release_failed, &told.error(), {}, leases);
     return told.error().code;
   }

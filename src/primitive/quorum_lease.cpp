@@ -103,7 +103,7 @@ class pending_release final : public engine::telling_shortly<done> {
 
  private:
   next told(std::error_code why) {
-    tell(why ? status(base::as_failure(why, hold_->of().name)) : status(done{}));
+    tell(primitive::as_status(why, hold_->of().name));
     return {.over = true};
   }
 

@@ -20,7 +20,7 @@ ROOMS = {
     "c": ("c",),  # sees what users see
 }
 # What the C interface sees besides: it needs nothing of the library that users cannot see.
-INLINE = ("base/utf8.hpp", "base/failed_release.hpp")
+INLINE = ("base/utf8.hpp",)
 # The one unit that joins the parts of a session, and knows them all.
 JOINER = "src/session/session_impl"
 # A driver includes its own folder only, and what it shares with others: SQL, the text of contenders.
