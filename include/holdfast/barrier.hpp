@@ -71,7 +71,7 @@ class barrier {
   /// answered, and the thread arrives again.
   arrival arrive();
   /// Waits until all have arrived. No round trip if that is already known; else one to four a
-  /// second (some 20 where the store does not notify), and one at the end. After it has thrown
+  /// second (up to 20 where the store does not notify), and one at the end. After it has thrown
   /// errc::lost, the arrival cannot be waited for again: errc::invalid_argument.
   void wait(arrival&& mine) const { (void)wait_within(mine, no_limit, {}); }
   /// False if a stop was requested, or the time ran out, before the end of the phase was known: the

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <holdfast/both_leases.hpp>
 #include <holdfast/error.hpp>
@@ -140,7 +141,9 @@ class pending_both final : public relay<lease, both_leases> {
     return time_.deadline() == forever ? wait_limit{} : time_.deadline() - now_of(old_);
   }
   errc in_vain() const { return time_.is_try() ? errc::busy : errc::timed_out; }
-  boot_time answers_by() const { return saturated_add(now_of(old_), last_answer_within); }
+  boot_time answers_by() const {
+    return std::min(time_.limit(), saturated_add(now_of(old_), last_answer_within));
+  }
   void anew(lease next) noexcept {
     {
       const call_limit until(answers_by());

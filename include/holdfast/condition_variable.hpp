@@ -41,7 +41,7 @@ struct woken {
 /// lost: in both cases nothing has changed. After any other error the mutex is held again, unless
 /// taking it again failed: then owns_lock() of the lock is false. A wait costs the round trips of
 /// the mutex, two to queue (one before and one after the mutex is released), and one to be woken.
-/// While it lasts, it costs one to four a second (docs/tuning.md; some 20 where the store does not
+/// While it lasts, it costs one to four a second (docs/tuning.md; up to 20 where the store does not
 /// notify). docs/matrix.md lists the stores that offer it.
 class condition_variable {
  public:

@@ -35,7 +35,7 @@ namespace holdfast {
 /// for longer than session_options::store_timeout or the deadline), kind_mismatch (the name is in
 /// use as something else), forked. Cost: one round trip to take a free lock, one to release it.
 /// While it is held: the first waiter polls about four times a second, the second twice, those far
-/// behind once a second. Where the store does not notify, on ZooKeeper and on etcd, waiters poll by
+/// behind once a second. On ZooKeeper, on etcd, and on stores that do not notify, waiters poll by
 /// other rules (docs/tuning.md). Threads that wait behind another thread of their process do not
 /// poll. With lock_options::linger, taking an idle lock again costs no round trip.
 class mutex {

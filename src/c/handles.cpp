@@ -15,6 +15,7 @@ namespace holdfast::c_abi {
 struct blocking_calls {
   std::stop_source closed;
   unsigned under_way = 0;
+  std::condition_variable ended;
 };
 
 namespace {
@@ -29,12 +30,12 @@ struct registry {
   std::unordered_map<std::uintptr_t, std::shared_ptr<handle>> handles;
   std::uintptr_t last = 0;
   unsigned forks = 0;
-  std::shared_ptr<blocking_calls> calls = std::make_shared<blocking_calls>();
-  std::condition_variable call_ended;
+  std::shared_ptr<blocking_calls> calls{};  ///< made by the first call
 };
 
 // The mutex is locked around a fork(): otherwise another thread might hold it at that moment, and
-// the child would wait for it for ever.
+// the child would wait for it for ever. The child leaves the calls of the parent's threads alone:
+// their callbacks are on stacks that its own threads will use.
 registry& all() {
   static registry* const made = [] {
     auto* const r = new registry;
@@ -43,7 +44,7 @@ registry& all() {
     (void)::pthread_atfork([] { known->mutex.lock(); }, [] { known->mutex.unlock(); },
                            [] {
                              ++known->forks;
-                             known->calls->under_way = calls_of_this_thread;
+                             known->calls.reset();
                              known->mutex.unlock();
                            });
     return r;
@@ -93,6 +94,7 @@ std::vector<std::shared_ptr<handle>> take_all_out() {
   const std::lock_guard guard{r.mutex};
   std::vector<std::shared_ptr<handle>> found;
   found.reserve(r.handles.size());
+  r.calls.reset();
   std::erase_if(r.handles, [&](auto& known) {
     const bool ours = !known.second->of_the_parent();
     if (ours) found.push_back(std::move(known.second));
@@ -105,6 +107,7 @@ blocking_call::blocking_call()
     : all_([] {
         registry& r = all();
         const std::lock_guard guard{r.mutex};
+        if (!r.calls) r.calls = std::make_shared<blocking_calls>();
         ++r.calls->under_way;
         return r.calls;
       }()) {
@@ -116,22 +119,22 @@ blocking_call::~blocking_call() {
   registry& r = all();
   const std::lock_guard guard{r.mutex};
   --all_->under_way;
-  r.call_ended.notify_all();
+  all_->ended.notify_all();
 }
 
 std::stop_token blocking_call::closed() const { return all_->closed.get_token(); }
 
 void end_blocking_calls() {
   registry& r = all();
-  auto next = std::make_shared<blocking_calls>();
   std::unique_lock guard{r.mutex};
-  const auto ending = std::exchange(r.calls, std::move(next));
+  const auto ending = r.calls;
+  if (!ending) return;
   guard.unlock();
   ending->closed.request_stop();
   const boot_time until = saturated_add(boot_clock::now(), longest_wait_for_calls);
   guard.lock();
   while (ending->under_way > calls_of_this_thread && boot_clock::now() < until)
-    real_clock().wait_until(guard, r.call_ended, until);
+    real_clock().wait_until(guard, ending->ended, until);
 }
 
 void refuse(errc code, const std::string& what) { throw_failure(failure{code, what}); }

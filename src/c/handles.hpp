@@ -46,7 +46,7 @@ std::shared_ptr<handle> take_out(const void* key);
 /// Takes out all objects of this process, but not those of its parent.
 std::vector<std::shared_ptr<handle>> take_all_out();
 
-/// The calls that have begun since the last holdfast_close_all().
+/// The blocking calls of this process since the last holdfast_close_all().
 struct blocking_calls;
 
 /// A call that blocks, for as long as this object lives.
@@ -63,7 +63,7 @@ class blocking_call {
 };
 
 /// Ends the waits of all blocking calls, and waits for the calls of other threads: what they are
-/// granted at that moment has a handle then.
+/// granted at that moment has a handle then. Calls that begin before take_all_out() end at once.
 void end_blocking_calls();
 
 [[noreturn]] void refuse(errc code, const std::string& what);

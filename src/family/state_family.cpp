@@ -572,8 +572,8 @@ class state_family final : public session_store {
   // A waiter that is not notified notices the grant at its next poll.
   kernel::promises promises() const noexcept {
     const auto& can = port_->can();
-    if (!can.notifications) return {kernel::claim_where_nobody_is_told_us, false};
-    return {can.sees_death ? kernel::claim_where_death_is_seen_us : kernel::claim_us, true};
+    if (!can.notifications) return {kernel::claim_where_nobody_is_told_us, false, true};
+    return {can.sees_death ? kernel::claim_where_death_is_seen_us : kernel::claim_us, true, true};
   }
 
   result<permits_reply> step(std::string_view name, const permits_command& command,

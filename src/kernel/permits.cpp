@@ -454,14 +454,13 @@ permits_reply apply(permits_record& r, const permits_command& c, const moment& a
   carry_out(r, c, now, reply);
   // 7. Nothing but the fence is kept of an unused name.
   if (!in_use(r)) r.capacity = 0;
-  // For a family that writes a record as a whole: a poll that did nothing but extend an entry need
-  // not be written if it comes early. Not if the waiter for a lock is notified: it believes a
-  // notification for as long as its last poll has extended its entry. And a participant of a
-  // barrier does not poll to stay.
+  // A poll that did nothing but extend an entry need not be written if it comes early. Not if the
+  // waiter for a lock is notified: it believes a notification for as long as its last poll has
+  // extended its entry. And a participant of a barrier does not poll to stay.
   const bool relies_on_it =
       r.kind != kind::condition_variable && (of.tells || r.kind == kind::barrier);
-  const bool early = !relies_on_it && reply.outcome == permits_outcome::queued &&
-                     reply.tell.empty() &&
+  const bool early = of.whole_records && !relies_on_it &&
+                     reply.outcome == permits_outcome::queued && reply.tell.empty() &&
                      lasts_until_the_poll_after_next(left, c.queue_lease_us, reply.retry_after_us);
   // In a batch, the next waiter of this session must not take its entry for an extended one.
   if (early) stay(r, *find(r.queue, c.owner), now.now_at + left);

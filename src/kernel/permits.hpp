@@ -58,8 +58,8 @@ constexpr std::int64_t untold_pause_us(std::int64_t waited_us, std::size_t waite
 /// Whether a poll need not extend the waiter's entry: half of its lease will be left at the next
 /// poll. More than a lease is left after the clock was set back: the entry of a waiter that dies
 /// must not stay that long.
-constexpr bool lasts_until_the_poll_after_next(std::int64_t left, std::int64_t lease,
-                                               std::int64_t pause) {
+inline bool lasts_until_the_poll_after_next(std::int64_t left, std::int64_t lease,
+                                            std::int64_t pause) {
   return left <= lease && left - pause >= lease / 2;
 }
 /// How long a participant that has dropped out of a barrier is remembered after the last time it
@@ -69,6 +69,9 @@ inline constexpr std::int64_t dropped_lasts_us = 86'400'000'000;
 struct promises {
   std::int64_t claim = claim_us;
   bool tells = true;  ///< it is notified
+  /// Its family writes a record as a whole, if it has changed: a poll that comes early extends no
+  /// entry.
+  bool whole_records = false;
 };
 /// The greatest number of peers that a reply names as being in the way.
 inline constexpr std::size_t max_blockers = 8;

@@ -257,6 +257,33 @@ static void close_all_ends_the_waits_of_other_threads_which_are_granted_nothing(
   }
 }
 
+/* Its next call begins while close_all still waits for the others. */
+static void* tries_until_its_lock_is_closed(void* of) {
+  struct waiter* w = of;
+  do {
+    w->code = holdfast_acquire(w->lock, &w->how, &w->lease, NULL);
+  } while (w->code == HOLDFAST_TIMED_OUT || w->code == HOLDFAST_CANCELLED);
+  return NULL;
+}
+
+static void close_all_leaves_nothing_to_a_thread_that_asks_again(void) {
+  (void)taken(mutex_of(store, "m"));
+  struct waiter w = {.lock = mutex_of(other, "m"), .how = timed(HOLDFAST_NO_LIMIT)};
+  struct waiter again = {.lock = mutex_of(other, "m"), .how = timed(second / 1000)};
+  pthread_t threads[2];
+  CHECK(pthread_create(&threads[0], NULL, waits, &w) == 0);
+  CHECK(pthread_create(&threads[1], NULL, tries_until_its_lock_is_closed, &again) == 0);
+  await_waiter("m", &w);
+  holdfast_close_all();
+  for (int i = 0; i < 2; ++i) CHECK(pthread_join(threads[i], NULL) == 0);
+  CHECK(again.code == HOLDFAST_INVALID_ARGUMENT && again.lease == NULL);
+  OK(holdfast_open(url, &options, &store, &why));
+  OK(holdfast_open(url, &options, &other, &why));
+  holdfast_name_info info = {.size = sizeof info};
+  OK(holdfast_show(store, "m", &info, &why));
+  CHECK(info.holders == 0 && info.waiters == 0);
+}
+
 static void a_lock_outlives_the_handle_of_its_session(void) {
   holdfast_lock* mine = mutex_of(store, "m");
   OK(holdfast_close(store, &why));
@@ -1378,6 +1405,38 @@ static void the_text_of_a_timeout_names_the_awaited_event(void) {
   in_vain(wait_at_barrier, barrier, "arrived");
 }
 
+/* A thread of a forked child gets the stack of one of the parent's. */
+static void* overwrites_its_stack(void* of) {
+  char deep[256 * 1024];
+  memset(deep, 0x5a, sizeof deep);
+  __asm__ volatile("" : : "r"(deep) : "memory");
+  return of;
+}
+
+static void a_child_forked_while_a_thread_waits_leaves_that_wait_alone(void) {
+  holdfast_lease* lease = taken(mutex_of(store, "m"));
+  struct waiter w = {.lock = mutex_of(other, "m"), .how = timed(HOLDFAST_NO_LIMIT)};
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, waits, &w) == 0);
+  await_waiter("m", &w);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    CHECK(pthread_create(&thread, NULL, overwrites_its_stack, NULL) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    holdfast_session* mine = NULL;
+    OK(holdfast_open(url, &options, &mine, &why));
+    GIVES(HOLDFAST_OK, tried(mutex_of(mine, "of the child")));
+    holdfast_close_all();
+    _exit(0);
+  }
+  int status = -1;
+  CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+  OK(holdfast_release(lease, NULL, &why));
+  CHECK(pthread_join(thread, NULL) == 0);
+  CHECK(w.code == HOLDFAST_OK);
+  OK(holdfast_release(w.lease, NULL, &why));
+}
+
 static void a_forked_child_gets_an_error_and_can_open_new_sessions(void) {
   holdfast_lock* lock = mutex_of(store, "m");
   holdfast_lease *lease = taken(lock), *none = NULL;
@@ -1422,6 +1481,7 @@ static const struct {
     RULE(a_closed_lease_is_released),
     RULE(close_all_releases_every_lease),
     RULE(close_all_ends_the_waits_of_other_threads_which_are_granted_nothing),
+    RULE(close_all_leaves_nothing_to_a_thread_that_asks_again),
     RULE(a_lock_outlives_the_handle_of_its_session),
     RULE(an_extended_lease_has_the_new_length),
     RULE(force_release_with_an_empty_short_id_releases_nothing),
@@ -1466,6 +1526,7 @@ static const struct {
     RULE(an_error_names_operation_name_store_and_whether_it_is_retryable),
     RULE(error_texts_are_valid_utf8_whatever_the_caller_or_the_store_sent),
     RULE(the_text_of_a_timeout_names_the_awaited_event),
+    RULE(a_child_forked_while_a_thread_waits_leaves_that_wait_alone),
     RULE(a_forked_child_gets_an_error_and_can_open_new_sessions),
 };
 

@@ -241,7 +241,7 @@ struct spread_actor : actor {
     ++of.at_several;
     std::optional<holdfast::both_leases> held;
     try {
-      held = take(l);
+      held = s.form % 2 == 1 ? in_time(async_acquire(l, limit(), stop())) : take(l);
     } catch (...) {
       --of.at_several;
       throw;

@@ -74,7 +74,7 @@ def _key(key: Key | None) -> tuple[typing.Any, int]:
 
 class Limiter(_waits.Handle):
     """Limits how often something may happen, with token buckets by name. One atomic step decides about several buckets, on the store's
-    clock. Each call is one round trip; with `local_tokens`, a try_take() is none or two."""
+    clock. Each call is one round trip; with `local_tokens`, a try_take() is two at most."""
 
     def try_take(self, n: int = 1, key: Key | None = None) -> Decision:
         """Takes n tokens from the bucket of every rule, or nothing. Does not wait."""

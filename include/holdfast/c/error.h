@@ -66,9 +66,9 @@ const char* holdfast_words(int code);
 /// HOLDFAST_INVALID_ARGUMENT if the handle is NULL or already closed; then nothing happens.
 int holdfast_close(const void* handle, holdfast_error* why);
 /// Closes every handle of this process. Call it when the program ends, so that locks are released
-/// before their leases end. Waits of other threads end with HOLDFAST_CANCELLED before that, so that
-/// they are granted nothing. Waits for their calls, 10 s at most. One round trip for each lease. In
-/// a forked child it closes no handle of the parent.
+/// before their leases end. First it cancels the waits of other threads (HOLDFAST_CANCELLED), and
+/// waits up to 10 s for these calls to return. Then it needs one round trip for each lease. In a
+/// forked child it closes no handle of the parent.
 void holdfast_close_all(void);
 
 /// Cancels waits, from any thread.

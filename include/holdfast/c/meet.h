@@ -51,7 +51,7 @@ int holdfast_barrier_arrive_within(holdfast_barrier* barrier, const holdfast_wai
                                    holdfast_arrival** arrival, holdfast_error* why);
 /// Waits until all have arrived, and closes the arrival. HOLDFAST_LOST if a participant died; the
 /// arrival is closed then, too. If the time is over or the wait was cancelled, the arrival still
-/// counts, and can be waited for again. One to four round trips a second; some 20 where the store
+/// counts, and can be waited for again. One to four round trips a second; up to 20 where the store
 /// does not notify.
 int holdfast_barrier_wait(holdfast_barrier* barrier, holdfast_arrival* arrival,
                           const holdfast_wait* how, holdfast_error* why);
@@ -79,7 +79,7 @@ int holdfast_condition_open(holdfast_session* session, const char* name,
 /// limit. After HOLDFAST_NOT_OWNER, HOLDFAST_INVALID_ARGUMENT and HOLDFAST_UNSUPPORTED nothing has
 /// changed. After any other code, also HOLDFAST_CANCELLED, the mutex is not held and the lease is
 /// closed. If another thread closes the lease, the wait continues, and ends with
-/// HOLDFAST_CANCELLED. One round trip to queue, one to four a second (some 20 where the store does
+/// HOLDFAST_CANCELLED. One round trip to queue, one to four a second (up to 20 where the store does
 /// not notify), and those of the mutex.
 int holdfast_condition_wait(holdfast_condition* condition, holdfast_lease* lease,
                             const holdfast_wait* how, uint32_t* notified, holdfast_error* why);

@@ -124,7 +124,7 @@ std::string without_names(const std::string& said) {
 }
 
 /// Where libpq has written the server's code: five characters in "FATAL:  28P01: password …". After
-/// several hosts the last code counts, because libpq went no further.
+/// several attempts the last code counts.
 std::size_t place_of_code(std::string_view said) noexcept {
   const auto fits = [](char c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z'); };
   for (auto at = said.rfind(":  "); at != said.npos && at > 0; at = said.rfind(":  ", at - 1)) {
@@ -140,33 +140,39 @@ std::string_view code_in(std::string_view said) noexcept {
   const auto at = place_of_code(said);
   if (at == said.npos) return {};
   const auto code = said.substr(at, 5);
-  for (const std::string_view known : {"28", "3D", "42501", "53", "57P", "58", read_only_state}) {
+  for (const std::string_view known :
+       {"25P0", "28", "3D", "42501", "53", "57P", "58", read_only_state}) {
     if (code.starts_with(known)) return code;
   }
   return {};
 }
 
-/// Without the code, and without the place in the server's source.
+/// Without the codes, and without the places in the server's source.
 std::string for_people(std::string said) {
-  if (const auto at = place_of_code(said); at != said.npos) said.erase(at, 7);
-  if (const auto at = said.find("\nLOCATION:  "); at != said.npos) {
+  for (auto at = place_of_code(said); at != said.npos; at = place_of_code(said)) said.erase(at, 7);
+  constexpr std::string_view place = "\nLOCATION:  ";
+  for (auto at = said.find(place); at != said.npos; at = said.find(place)) {
     said.erase(at, said.find('\n', at + 1) - at);
   }
   return one_line(said);
 }
 
-// Pooler and library may say no code. The pooler's words about a name come first, because it does
-// not quote the name.
+// A pooler repeats the server's words under a code of its own, and the library's errors have no
+// code. The pooler's words about a name come first, because it does not quote the name.
 std::string_view state_in(std::string_view said) noexcept {
   if (const auto code = code_in(said); !code.empty()) return code;
   for (const auto& [words, state] : {std::pair{"no such user", "28000"},
                                      {"no such database", "3D000"},
                                      {"too many clients", "53300"},
                                      {"too many connections", "53300"},
+                                     {"remaining connection slots", "53300"},
                                      {"no more connections allowed", "53300"},
                                      {"authentication failed", "28P01"},
                                      {"no password supplied", "28P01"},
+                                     {"no pg_hba.conf entry", "28000"},
                                      {"certificate", "28000"},
+                                     {"role \"", "28000"},
+                                     {"permission denied for database", "42501"},
                                      {"does not exist", "3D000"},
                                      {"session is read-only", read_only_state},
                                      {"server is in hot standby mode", read_only_state},

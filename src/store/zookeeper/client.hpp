@@ -105,7 +105,7 @@ class connection {
   /// The server has ended the session, or refused the user: the session will not work again.
   bool over() const;
   bool refused() const;
-  /// What answered is no ZooKeeper.
+  /// What answered is no ZooKeeper, or one that only reads.
   bool foreign() const;
 
   /// Notes that these requests are sent now. Returns the argument for proved().

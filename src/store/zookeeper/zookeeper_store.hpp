@@ -100,7 +100,8 @@ class zookeeper_store final : public contender_store {
   const capabilities can_;
   std::string peer_;
   contender_text::renewed<connection> session_;
-  base::reconnect_pause next_;  ///< used while a session begins
+  /// When the next session may begin, after one with what is no ZooKeeper. Guarded by session_.
+  base::reconnect_pause next_;
   std::mutex mutex_;
   boot_time time_known_at_{};
   std::int64_t wall_at_ = 0;

@@ -325,7 +325,7 @@ TEST(memcached_faults, a_release_ends_although_the_item_is_another_one_each_time
     return "STORED\r\n" + item() + "VA 1\r\n7\r\n";
   });
   const auto session = holdfast::open("memcached://127.0.0.1:" + std::to_string(server.port()) +
-                                      "?command_timeout=200ms");
+                                      "?command_timeout=1s");
   lease held = mutex(session, "orders").acquire();
   EXPECT_EQ(held.release(), errc::unavailable);
 }

@@ -53,6 +53,39 @@ TEST(postgres_answers, of_a_server_of_another_kind_are_unavailable) {
   }
 }
 
+/// What opening says at a server that refuses each login with that code and these words.
+harness::failing refused_with(const std::string& code, const std::string& words) {
+  const char end = '\0';
+  const auto fields = std::string("SFATAL") + end + 'C' + code + end + 'M' + words + end + end;
+  const harness::fake_server server([&](std::string& heard) {
+    heard.clear();
+    return std::optional("E" + std::string(3, end) + static_cast<char>(fields.size() + 4) + fields);
+  });
+  return harness::outcome_of_opening("postgres://user@127.0.0.1:" + std::to_string(server.port()) +
+                                     "/db?connect_timeout=10s");
+}
+
+// PgBouncer says 08P01 whatever the server has said.
+TEST(postgres_answers, of_a_pooler_are_judged_by_the_server_s_words) {
+  for (const auto& [words, expected] :
+       {std::pair{"role \"x\" does not exist", errc::not_permitted},
+        {"role \"x\" is not permitted to log in", errc::not_permitted},
+        {"no pg_hba.conf entry for host \"h\", user \"u\", database \"d\"", errc::not_permitted},
+        {"permission denied for database \"d\"", errc::not_permitted},
+        {"database \"d\" does not exist", errc::invalid_argument},
+        {"remaining connection slots are reserved", errc::unavailable}}) {
+    const auto refused = refused_with("08P01", words);
+    EXPECT_EQ(refused.reason, expected) << refused.text;
+    EXPECT_FALSE(contains(refused.text, "is that its address")) << refused.text;
+  }
+}
+
+TEST(postgres_answers, have_a_code_that_counts_more_than_the_words) {
+  const auto refused = refused_with("57P03", "this role \"certificate\" does not exist");
+  EXPECT_EQ(refused.reason, errc::unavailable) << refused.text;
+  EXPECT_TRUE(contains(refused.text, "(57P03)")) << refused.text;
+}
+
 /// The URL with another database, or of another user.
 std::string with(const std::string& part, const std::string& instead, std::string url) {
   std::string escaped;

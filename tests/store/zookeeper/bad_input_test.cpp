@@ -6,6 +6,8 @@
 #include "harness/tcp.hpp"
 #include "harness/unreadable_records.hpp"
 #include "store/zookeeper/fixture.hpp"
+#include "store/zookeeper/options.hpp"
+#include "store/zookeeper/zookeeper_store.hpp"
 
 namespace zookeeper_test {
 namespace {
@@ -70,7 +72,8 @@ TEST(zookeeper_bad_input, servers_that_do_not_answer_are_unavailable) {
             errc::unavailable);
 }
 
-/// Counts the attempts to open a session with what answers like that.
+/// Counts what arrives while a session is opened with what answers like that: each attempt sends
+/// one to three pieces.
 int attempts_at(const std::string& answer) {
   std::atomic<int> asked{0};
   const harness::fake_server other([&](std::string& heard) {
@@ -79,32 +82,50 @@ int attempts_at(const std::string& answer) {
     return std::optional<std::string>(answer);
   });
   const auto refused = harness::outcome_of_opening(
-      "zookeeper://127.0.0.1:" + std::to_string(other.port()) + "/a?connect_timeout=1s");
+      "zookeeper://127.0.0.1:" + std::to_string(other.port()) + "/a?connect_timeout=30s");
   EXPECT_EQ(refused.reason, errc::unavailable) << refused.text;
   EXPECT_TRUE(harness::contains(refused.text, "no ZooKeeper")) << refused.text;
   return asked;
 }
 
-// The client itself would try again at once for as long as the session exists.
-TEST(zookeeper_bad_input, a_server_of_another_kind_is_asked_once) {
+// The client itself would try again at once for as long as the session exists, thousands of times.
+TEST(zookeeper_bad_input, a_server_of_another_kind_is_not_asked_again_and_again) {
+  constexpr int few = 50;
   const std::string version(4, '\0'), id(8, 'i'),
       password = std::string("\0\0\0\x10", 4) + std::string(16, 'p');
   for (const auto& time :
        {std::string("\xff\xff\xff\xff"), std::string(4, '\0'), std::string("\0\0\0\x1", 4)}) {
     const std::string session =
         std::string("\0\0\0\x25", 4) + version + time + id + password + '\0';
-    EXPECT_LE(attempts_at(session + "garbage that is no answer to anything"), 3)
+    EXPECT_LE(attempts_at(session + "garbage that is no answer to anything"), few)
         << "a time-out of no time";
   }
   EXPECT_LE(attempts_at("HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: "
                         "close\r\n\r\n400 Bad Request"),
-            3);
-  EXPECT_LE(attempts_at(std::string(200, '\0')), 3);
-  EXPECT_LE(attempts_at(std::string(200, '\xff')), 3);
+            few);
+  EXPECT_LE(attempts_at(std::string(200, '\0')), few);
+  EXPECT_LE(attempts_at(std::string(200, '\xff')), few);
   EXPECT_LE(
       attempts_at(
           "-ERR unknown command, with args beginning with: and this and that and so on and on\r\n"),
-      3);
+      few);
+}
+
+// Waiters and the keeper go on asking.
+TEST(zookeeper_bad_input, calls_at_a_server_of_another_kind_make_a_session_only_after_a_pause) {
+  std::atomic<int> asked{0};
+  const harness::fake_server other([&](std::string& heard) {
+    heard.clear();
+    ++asked;
+    return std::optional(std::string(200, '\0'));
+  });
+  const auto url =
+      "zookeeper://127.0.0.1:" + std::to_string(other.port()) + "/a?connect_timeout=30s";
+  holdfast::store::zookeeper::zookeeper_store store(
+      *holdfast::store::zookeeper::read_options(*holdfast::base::parse_url(url)));
+  ASSERT_FALSE(store.open());
+  for (int call = 0; call < 100; ++call) ASSERT_FALSE(store.names());
+  EXPECT_LT(asked, 50);
 }
 
 TEST(zookeeper_bad_input, a_base_path_that_is_not_there_is_made) {
