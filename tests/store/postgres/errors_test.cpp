@@ -62,7 +62,7 @@ harness::failing refused_with(const std::string& code, const std::string& words)
     return std::optional("E" + std::string(3, end) + static_cast<char>(fields.size() + 4) + fields);
   });
   return harness::outcome_of_opening("postgres://user@127.0.0.1:" + std::to_string(server.port()) +
-                                     "/db?connect_timeout=10s");
+                                     "/db?sslmode=disable&connect_timeout=10s");
 }
 
 // PgBouncer says 08P01 whatever the server has said.
