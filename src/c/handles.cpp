@@ -30,7 +30,12 @@ struct registry {
   std::unordered_map<std::uintptr_t, std::shared_ptr<handle>> handles;
   std::uintptr_t last = 0;
   unsigned forks = 0;
-  std::shared_ptr<blocking_calls> calls{};  ///< made by the first call
+  std::shared_ptr<blocking_calls> calls{};
+
+  const std::shared_ptr<blocking_calls>& present_calls() {
+    if (!calls) calls = std::make_shared<blocking_calls>();
+    return calls;
+  }
 };
 
 // The mutex is locked around a fork(): otherwise another thread might hold it at that moment, and
@@ -103,18 +108,18 @@ std::vector<std::shared_ptr<handle>> take_all_out() {
   return found;
 }
 
-blocking_call::blocking_call()
-    : all_([] {
-        registry& r = all();
-        const std::lock_guard guard{r.mutex};
-        if (!r.calls) r.calls = std::make_shared<blocking_calls>();
-        ++r.calls->under_way;
-        return r.calls;
-      }()) {
+blocking_call::blocking_call() {
+  registry& r = all();
+  const std::lock_guard guard{r.mutex};
+  all_ = r.present_calls();
+  counts_ = !all_->closed.stop_requested();
+  if (!counts_) return;
+  ++all_->under_way;
   ++calls_of_this_thread;
 }
 
 blocking_call::~blocking_call() {
+  if (!counts_) return;
   --calls_of_this_thread;
   registry& r = all();
   const std::lock_guard guard{r.mutex};
@@ -127,8 +132,7 @@ std::stop_token blocking_call::closed() const { return all_->closed.get_token();
 void end_blocking_calls() {
   registry& r = all();
   std::unique_lock guard{r.mutex};
-  const auto ending = r.calls;
-  if (!ending) return;
+  const auto ending = r.present_calls();
   guard.unlock();
   ending->closed.request_stop();
   const boot_time until = saturated_add(boot_clock::now(), longest_wait_for_calls);

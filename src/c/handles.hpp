@@ -59,7 +59,8 @@ class blocking_call {
   std::stop_token closed() const;
 
  private:
-  const std::shared_ptr<blocking_calls> all_;
+  std::shared_ptr<blocking_calls> all_;
+  bool counts_ = false;  ///< not if it ends at once, because all handles are being closed
 };
 
 /// Ends the waits of all blocking calls, and waits for the calls of other threads: what they are

@@ -29,7 +29,7 @@ void actor::judge_error(holdfast::errc code, const std::string& what) const {
   const bool due_to_plan = code == errc::cancelled           ? s.stop_after != never
                            : code == errc::lost              ? of.loses || was_taken()
                            : code == errc::capacity_mismatch ? is_of_another_size()
-                           : code == errc::overloaded        ? has_waiters()
+                           : code == errc::overloaded        ? does.max_waiters > 0
                            : code == errc::not_permitted
                                ? of.whole.refuses_row(s.name, asked, of.here.now())
                                : false;
@@ -37,14 +37,6 @@ void actor::judge_error(holdfast::errc code, const std::string& what) const {
   if (due_to_plan) return;
   if (due_to_trouble && !of.undisturbed(p, asked)) return;
   of.rules.violated("each error is true", "P" + std::to_string(p.number) + ": " + what);
-}
-
-// As many threads of the process as it allows, beside the one that waits at the store.
-bool actor::has_waiters() const {
-  const auto others = std::count_if(of.line.begin(), of.line.end(), [&](const auto& one) {
-    return one.name == name && one.who->of == &p && one.who != world::self();
-  });
-  return does.max_waiters > 0 && static_cast<std::size_t>(others) >= does.max_waiters;
 }
 
 // Where something goes wrong, the entry of a thread that has gone lasts for as long as its lease.

@@ -29,7 +29,6 @@ struct actor {
   /// Whether a thread that names another number of permits has used the name since this call began.
   bool is_of_another_size() const;
   /// Whether as many other threads of the process wait for the name as it allows.
-  bool has_waiters() const;
   /// Whether an operator took the lock away.
   bool was_taken() const;
   /// A token on which a thread of the same process requests a stop at the planned time.

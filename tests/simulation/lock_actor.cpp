@@ -1,6 +1,7 @@
 #include "simulation/lock_actor.hpp"
 
 #include <algorithm>
+#include <mutex>
 #include <optional>
 #include <stop_token>
 
@@ -956,12 +957,12 @@ struct lock_actor : actor {
 
   void lock_again(holdfast::recursive_mutex& l) {
     const auto level = l.level();
-    if (!l.try_lock()) {
+    const std::unique_lock again{l, std::try_to_lock};
+    if (!again) {
       of.rules.violated("a recursive_mutex can be locked again", name);
     } else {
       if (s.form > 0) hold_for(l, s.hold / 4);
       if (l.level() != level + 1) of.rules.violated("a recursive_mutex counts its levels", name);
-      l.unlock();
     }
   }
 

@@ -38,21 +38,28 @@ struct spread_actor : actor {
     // The check locks a mutex, at which runs from before `freezing_seeds` did not interrupt the
     // thread.
     const bool ended = of.whole.seed >= freezing_seeds && has_ended(held);
+    const auto had = votes_of(held);
     const auto e = release(held);
     if (ended && e != errc::lost) {
       of.rules.violated("a release of a lease that has ended reports the loss",
                         name + ": " + (e ? e.message() : "no error"));
     }
     if (e) judge_error(static_cast<errc>(e.value()), "release: " + e.message());
-    if (!e && of.whole.seed >= form_seeds) judge_release();
+    if (!e && !had.empty()) judge_release(had);
   }
-  // No other thread of its process uses the name, and no request of it arrives late.
-  void judge_release() const {
-    if (of.whole.names[s.name].kind != lock_kind::redlock) return;
+  std::vector<holdfast::vote> votes_of(const holdfast::quorum_lease& held) const {
+    return of.whole.seed >= form_seeds ? held.votes() : std::vector<holdfast::vote>{};
+  }
+  static std::vector<holdfast::vote> votes_of(const holdfast::both_leases&) { return {}; }
+
+  // No other thread of its process uses the name, and no request of it arrives late. What is at a
+  // node that had not granted this lease is of an earlier one.
+  void judge_release(const std::vector<holdfast::vote>& had) const {
     std::size_t left = 0;
-    for (const auto& at : of.stores) {
-      if (at->late_at(p) >= 0) return;
-      left += at->users(name)[p.number] > 0 ? 1U : 0U;
+    for (std::size_t i = 0; i < of.stores.size(); ++i) {
+      if (of.stores[i]->late_at(p) >= 0) return;
+      const bool granted = had.at(i) == holdfast::vote::granted;
+      left += granted && of.stores[i]->users(name)[p.number] > 0 ? 1U : 0U;
     }
     const auto alone = of.users.find({s.name, p.number});
     if (alone == of.users.end() || alone->second != 1 || !of.keeps_all()) return;

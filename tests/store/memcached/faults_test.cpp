@@ -318,7 +318,7 @@ TEST(memcached_faults, a_release_ends_although_the_item_is_another_one_each_time
     if (said.starts_with("mn")) return "MN\r\n";
     if (said.starts_with("stats"))
       return "STAT pid 1\r\nSTAT uptime 100\r\nSTAT time 1700000000\r\nEND\r\n";
-    if (said.starts_with("md")) return ++removed < 50'000 ? "EX\r\n" : "HD\r\n";
+    if (said.starts_with("md")) return ++removed < 500'000 ? "EX\r\n" : "HD\r\n";
     if (said.starts_with("mg")) return item();
     value = said.substr(said.find('\n') + 1);
     value.erase(value.find('\r'));
