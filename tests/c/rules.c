@@ -1421,6 +1421,7 @@ static void a_child_forked_while_a_thread_waits_leaves_that_wait_alone(void) {
   await_waiter("m", &w);
   const pid_t pid = fork();
   if (pid == 0) {
+    (void)alarm(40); /* the parent's alarm is not the child's */
     CHECK(pthread_create(&thread, NULL, overwrites_its_stack, NULL) == 0);
     CHECK(pthread_join(thread, NULL) == 0);
     holdfast_session* mine = NULL;

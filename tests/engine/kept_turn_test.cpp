@@ -116,16 +116,6 @@ struct line {
     });
     return order;
   }
-  holdfast::session_options options() {
-    holdfast::session_options o;
-    o.clock = clock;
-    o.observer = seen;
-    o.lease = 30s;
-    holdfast::testing::fault_plan plan;
-    plan.choose = [s = script](auto, auto, auto verb) { return s->choose(verb); };
-    o.decorate = holdfast::testing::faulty(plan, clock);
-    return o;
-  }
 
   const bool by_threads;
   std::vector<int> order;
@@ -134,7 +124,7 @@ struct line {
   std::shared_ptr<drowsy_clock> clock = std::make_shared<drowsy_clock>();
   std::shared_ptr<slow_listener> seen;
   std::shared_ptr<engine_test::script> script = std::make_shared<engine_test::script>();
-  holdfast::session session = holdfast::open("memory:", options());
+  holdfast::session session = holdfast::open("memory:", scripted(clock, seen, script));
   mutex m{session, "m", {.local_time = 1h, .max_bypass = 0}}, other{session, "other"};
   lease held = m.acquire();
   std::vector<std::thread> threads;

@@ -103,20 +103,25 @@ class script {
   verb hung_verb_{};
 };
 
+/// Of a session on this clock whose store does what the script says.
+inline holdfast::session_options scripted(std::shared_ptr<holdfast::clock> clock,
+                                          std::shared_ptr<holdfast::observer> seen,
+                                          std::shared_ptr<script> script) {
+  holdfast::session_options o;
+  o.clock = clock;
+  o.observer = std::move(seen);
+  o.lease = 30s;
+  holdfast::testing::fault_plan plan;
+  plan.choose = [s = std::move(script)](auto, auto, auto verb) { return s->choose(verb); };
+  o.decorate = holdfast::testing::faulty(plan, std::move(clock));
+  return o;
+}
+
 struct stage {
   explicit stage(const std::string& url = "memory:") : session(holdfast::open(url, options())) {}
   ~stage() { script->let_go(); }
 
-  holdfast::session_options options() {
-    holdfast::session_options o;
-    o.clock = clock;
-    o.observer = seen;
-    o.lease = 30s;
-    holdfast::testing::fault_plan plan;
-    plan.choose = [s = script](auto, auto, auto verb) { return s->choose(verb); };
-    o.decorate = holdfast::testing::faulty(plan, clock);
-    return o;
-  }
+  holdfast::session_options options() { return scripted(clock, seen, script); }
   /// Waits until this many waiters wait for the name at the store.
   void await_waiters(const std::string& name, std::size_t n) {
     harness::eventually("waiters", [&] { return session.show(name).waiters.size() >= n; });
