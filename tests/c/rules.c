@@ -1405,12 +1405,14 @@ static void the_text_of_a_timeout_names_the_awaited_event(void) {
   in_vain(wait_at_barrier, barrier, "arrived");
 }
 
-/* A thread of a forked child gets the stack of one of the parent's. */
+/* Threads of a forked child get the stacks of the parent's: so many at a time get all of them. */
+enum { many_threads = 32 };
 static void* overwrites_its_stack(void* of) {
   char deep[256 * 1024];
   memset(deep, 0x5a, sizeof deep);
   __asm__ volatile("" : : "r"(deep) : "memory");
-  return of;
+  (void)pthread_barrier_wait(of);
+  return NULL;
 }
 
 static void a_child_forked_while_a_thread_waits_leaves_that_wait_alone(void) {
@@ -1422,8 +1424,12 @@ static void a_child_forked_while_a_thread_waits_leaves_that_wait_alone(void) {
   const pid_t pid = fork();
   if (pid == 0) {
     (void)alarm(40); /* the parent's alarm is not the child's */
-    CHECK(pthread_create(&thread, NULL, overwrites_its_stack, NULL) == 0);
-    CHECK(pthread_join(thread, NULL) == 0);
+    pthread_t all[many_threads];
+    pthread_barrier_t written;
+    CHECK(pthread_barrier_init(&written, NULL, many_threads) == 0);
+    for (int i = 0; i < many_threads; ++i)
+      CHECK(pthread_create(&all[i], NULL, overwrites_its_stack, &written) == 0);
+    for (int i = 0; i < many_threads; ++i) CHECK(pthread_join(all[i], NULL) == 0);
     holdfast_session* mine = NULL;
     OK(holdfast_open(url, &options, &mine, &why));
     GIVES(HOLDFAST_OK, tried(mutex_of(mine, "of the child")));
