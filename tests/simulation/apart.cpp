@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "simulation/run.hpp"
 
@@ -73,34 +74,63 @@ std::string one_line(std::string text) {
   return text;
 }
 
+std::string as_text(const outcome& o) {
+  std::string text = std::to_string(o.commands) + '\n' + std::to_string(o.grants) + '\n' +
+                     std::to_string(o.switches) + '\n' + std::to_string(o.simulated) + '\n';
+  for (const auto& [operation, troubles] : o.met) {
+    text += operation + ':' + std::to_string(troubles) + ';';
+  }
+  text += '\n';
+  text += o.found ? one_line(o.found->rule) + '\n' + one_line(o.found->what) + '\n' : "\n\n";
+  return text + o.trace;
+}
+
 }  // namespace
 
-outcome run_apart(const plan& p, bool traced) {
+run_beside::run_beside(const plan& p, bool traced) {
   int ends[2];
   if (::pipe(ends) != 0) std::abort();
-  const pid_t child = ::fork();
-  if (child < 0) std::abort();
-  if (child == 0) {
-    ::close(ends[0]);
-    if (traced) ::signal(SIGALRM, show_stack);
-    ::alarm(endless);
-    const outcome o = run(p, traced);
-    std::string text = std::to_string(o.commands) + '\n' + std::to_string(o.grants) + '\n' +
-                       std::to_string(o.switches) + '\n' + std::to_string(o.simulated) + '\n';
-    for (const auto& [operation, troubles] : o.met) {
-      text += operation + ':' + std::to_string(troubles) + ';';
-    }
-    text += '\n';
-    text += o.found ? one_line(o.found->rule) + '\n' + one_line(o.found->what) + '\n' : "\n\n";
-    write_all(ends[1], text + o.trace);
-    _exit(0);
+  child_ = ::fork();
+  if (child_ < 0) std::abort();
+  result_ = ends[0];
+  if (child_ > 0) {
+    ::close(ends[1]);
+    return;
   }
-  ::close(ends[1]);
-  std::string text = read_all(ends[0]);
   ::close(ends[0]);
+  if (traced) ::signal(SIGALRM, show_stack);
+  ::alarm(endless);
+  write_all(ends[1], as_text(run(p, traced)));
+  _exit(0);
+}
+
+run_beside::run_beside(run_beside&& other) noexcept
+    : child_(std::exchange(other.child_, -1)), result_(std::exchange(other.result_, -1)) {}
+
+run_beside& run_beside::operator=(run_beside&& other) noexcept {
+  std::swap(child_, other.child_);
+  std::swap(result_, other.result_);
+  return *this;
+}
+
+run_beside::~run_beside() {
+  if (child_ < 0) return;
+  ::kill(child_, SIGKILL);
+  end();
+}
+
+int run_beside::end() {
   int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  ::close(std::exchange(result_, -1));
+  while (::waitpid(child_, &status, 0) < 0 && errno == EINTR) {
   }
+  child_ = -1;
+  return status;
+}
+
+outcome run_beside::wait() {
+  std::string text = read_all(result_);
+  const int status = end();
   outcome o;
   if (WIFSIGNALED(status) || text.empty()) {
     const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;

@@ -8,6 +8,7 @@
 #include <random>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "simulation/encounters.hpp"
@@ -56,7 +57,8 @@ struct options {
   bool whole = false;
   std::optional<double> until;  ///< seconds of the run
   std::uint64_t first = simulation::fresh_seeds + std::random_device{}();
-  simulation::search_limits limits{.seconds = 0, .failures = 1'000'000};
+  simulation::search_limits limits{
+      .seconds = 0, .failures = 1'000'000, .at_once = std::thread::hardware_concurrency()};
 };
 
 void leave_out(std::string_view what) {
@@ -81,6 +83,7 @@ options read(int count, char** arguments) {
     if (option == "--fresh") o.first = simulation::fresh_seeds + std::strtoull(value, nullptr, 10);
     if (option == "--ignore") simulation::judge::ignored().emplace_back(value);
     if (option == "--without") leave_out(value);
+    if (option == "--at-once") o.limits.at_once = std::strtoull(value, nullptr, 10);
     if (option == "--most") o.limits.failures = std::strtoull(value, nullptr, 10);
     if (option != "--about") continue;
     if (const auto t = simulation::parse_theme(value)) about.push_back(*t);
@@ -92,7 +95,8 @@ options read(int count, char** arguments) {
 }  // namespace
 
 // test_simulation [--seed SEED [--whole] [--until SECONDS]] | [--soak SECONDS
-// [--from NUMBER | --fresh NUMBER] [--about THEME]... [--most FAILURES]] [--ignore RULE]...
+// [--from NUMBER | --fresh NUMBER] [--about THEME]... [--most FAILURES] [--at-once RUNS]] [--ignore
+// RULE]...
 // [--without OPERATION]... | GoogleTest's
 int main(int count, char** arguments) {
   lie_still(arguments);

@@ -235,11 +235,12 @@ void scene::watch() {
     watch_conditions();
     watch_rings();
     watch_crowds();
-    // Each query runs a script, so the scripted store is queried less often.
-    if (whole.store != store_kind::scripts || here.now() / (200 * millisecond) != looked_at) {
+    // To read what a store has takes long, on the scripted one most.
+    const bool looks = here.now() / (200 * millisecond) != looked_at;
+    if (looks || whole.store != store_kind::scripts) watch_grants();
+    if (looks) {
       looked_at = here.now() / (200 * millisecond);
       watch_users();
-      watch_grants();
       watch_places();
       watch_watches();
       watch_latches();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <sys/types.h>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -26,7 +27,26 @@ outcome run(const plan& p, bool traced);
 /// attached debugger there.
 std::string run_until(const plan& p, nanos when);
 
-/// Runs the plan in a process of its own, which may crash or hang.
-outcome run_apart(const plan& p, bool traced);
+/// A run of the plan in a process of its own, which may crash or hang. It begins at once; the
+/// destructor stops what nobody has waited for.
+class run_beside {
+ public:
+  run_beside(const plan& p, bool traced);
+  run_beside(run_beside&& other) noexcept;
+  run_beside& operator=(run_beside&& other) noexcept;
+  ~run_beside();
+
+  /// Readable when the run is about to end.
+  int descriptor() const { return result_; }
+  /// Waits for the end of the run.
+  outcome wait();
+
+ private:
+  int end();
+
+  pid_t child_ = -1;
+  int result_ = -1;
+};
+inline outcome run_apart(const plan& p, bool traced) { return run_beside(p, traced).wait(); }
 
 }  // namespace simulation

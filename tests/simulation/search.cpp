@@ -1,7 +1,11 @@
 #include "simulation/search.hpp"
 
+#include <poll.h>
 #include <time.h>
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <utility>
 
 namespace simulation {
 
@@ -11,6 +15,22 @@ double seconds_now() {
   timespec t{};
   clock_gettime(CLOCK_MONOTONIC, &t);
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) / 1e9;
+}
+
+struct attempt {
+  explicit attempt(const seed_of& seed) : p(make_plan(seed)), run(p, false) {}
+  plan p;
+  run_beside run;
+};
+
+std::vector<attempt>::iterator first_to_end(std::vector<attempt>& under_way) {
+  std::vector<pollfd> ends;
+  for (const auto& one : under_way) ends.push_back({one.run.descriptor(), POLLIN, 0});
+  while (::poll(ends.data(), ends.size(), -1) < 0 && errno == EINTR) {
+  }
+  const auto ended =
+      std::find_if(ends.begin(), ends.end(), [](const auto& e) { return e.revents; });
+  return under_way.begin() + (ended - ends.begin());
 }
 
 }  // namespace
@@ -31,21 +51,28 @@ searched search(std::uint64_t first, const search_limits& limits,
                 const std::function<void(const plan&, const outcome&)>& tell) {
   searched all;
   const double began = seconds_now();
-  while (all.seconds < limits.seconds && all.runs < limits.runs) {
-    const std::size_t themes = limits.about.size();
-    const seed_of seed{first + all.runs / themes, limits.about[all.runs % themes]};
-    const plan p = make_plan(seed);
-    const outcome o = run_apart(p, false);
+  std::uint64_t begun = 0;
+  std::vector<attempt> under_way;
+  const auto goes_on = [&] { return all.seconds < limits.seconds && begun < limits.runs; };
+  while (goes_on() || !under_way.empty()) {
+    for (; goes_on() && under_way.size() < std::max<std::size_t>(limits.at_once, 1); ++begun) {
+      const std::size_t themes = limits.about.size();
+      under_way.emplace_back(seed_of{first + begun / themes, limits.about[begun % themes]});
+    }
+    const auto ending = first_to_end(under_way);
+    attempt one = std::move(*ending);
+    under_way.erase(ending);
+    const outcome o = one.run.wait();
     ++all.runs;
     all.commands += o.commands;
     all.grants += o.grants;
     all.switches += o.switches;
     all.simulated_hours += static_cast<double>(o.simulated) / 3.6e12;
-    all.met.add(p.store, o.met);
+    all.met.add(one.p.store, o.met);
     all.seconds = seconds_now() - began;
     if (!o.found) continue;
-    all.failed.push_back(seed);
-    tell(p, o);
+    all.failed.push_back({one.p.seed, one.p.about});
+    tell(one.p, o);
     if (all.failed.size() >= limits.failures) break;
   }
   return all;

@@ -10,8 +10,8 @@
 
 namespace simulation {
 
-/// Runs seeds one after the other, reports the results, and reduces a failing plan until it is
-/// small enough to read.
+/// Runs seeds, as many at a time as it may, reports the results, and reduces a failing plan until
+/// it is small enough to read.
 struct searched {
   std::uint64_t runs = 0;
   std::uint64_t commands = 0;
@@ -30,6 +30,7 @@ struct search_limits {
   double seconds = 1e9;
   std::uint64_t runs = UINT64_MAX;
   std::size_t failures = 1;
+  std::size_t at_once = 1;  ///< runs, each in a process
   std::vector<theme> about{std::begin(all_themes), std::end(all_themes)};  ///< in turn
 };
 searched search(std::uint64_t first, const search_limits& limits,
