@@ -38,14 +38,22 @@ failure broken() {
           "taken away by an operator; the next arrival begins anew, with the whole count"};
 }
 
-// The phase may have been completed as well: no answer came, and the participant's queue entry has
-// ended since.
-failure not_known_any_more() {
-  return {
-      errc::lost,
-      "no answer to this arrival came before the participant's lease ended: the arrival may have "
-      "counted, and the phase may be completed or broken; the next arrival begins anew",
-      true};
+// No answer came while the store knew of the arrival. So the phase may have been completed as well.
+failure not_known_any_more(const std::string& why) {
+  return {errc::lost,
+          why +
+              ": the arrival may have counted, and the phase may be completed or broken; the next "
+              "arrival begins anew",
+          true};
+}
+
+failure lease_ended() {
+  return not_known_any_more("no answer to this arrival came before the participant's lease ended");
+}
+
+// The phase is broken, or all participants have left, this one with an arrive_and_drop().
+failure all_are_gone() {
+  return not_known_any_more("the answer to this arrival was lost, and the store has forgotten it");
 }
 
 failure no_arrival() {
@@ -302,7 +310,7 @@ struct barrier::round final : engine::request {
       case permits_outcome::done:  // the last participant, and none of them comes again
         return end(), settled();
       case permits_outcome::absent:
-        return end(), was_in_doubt && !arrived_ ? not_known_any_more() : broken();
+        return end(), was_in_doubt && !arrived_ ? all_are_gone() : broken();
       case permits_outcome::busy:
         return stand_in() ? soon() : refused(too_many(of_->count));
       default:
@@ -361,7 +369,7 @@ struct barrier::round final : engine::request {
   }
   // A repetition may have been carried out late; the keeper releases what it counted.
   answer given_up() {
-    auto unknown = not_known_any_more();
+    auto unknown = lease_ended();
     abandon();
     end();
     return unknown;

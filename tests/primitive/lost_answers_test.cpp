@@ -3,6 +3,7 @@
 #include <functional>
 #include <future>
 #include <optional>
+#include <string>
 #include <thread>
 
 #include "engine/slow_to_answer.hpp"
@@ -275,6 +276,25 @@ TEST_F(lost_answers, to_an_arrival_whose_entry_expired_are_reported_to_its_threa
   });
   refused.set_value();
   EXPECT_EQ(of_another.get(), holdfast::errc::lost);
+}
+
+// The store forgets a barrier that all have left, and nobody's lease has ended.
+TEST_F(lost_answers, to_the_last_drop_do_not_blame_a_lease_that_lasts) {
+  holdfast::barrier b{session, "b", 1, {.lease = 1h}};
+  b.arrive_and_wait();
+  s.script->set(verb::acquire, fault::drop_reply);
+  try {
+    while_time_goes_on([&] {
+      EXPECT_TRUE(unavailable([&] { b.arrive_and_drop(); }));
+      s.script->set(verb::acquire, fault::none);
+      b.arrive_and_drop();
+    });
+    ADD_FAILURE() << "the store has no record of it";
+  } catch (const holdfast::error& e) {
+    EXPECT_EQ(e.reason(), holdfast::errc::lost);
+    EXPECT_TRUE(e.outcome_unknown());
+    EXPECT_EQ(std::string(e.what()).find("lease ended"), std::string::npos) << e.what();
+  }
 }
 
 TEST_F(lost_answers, do_not_end_the_renewal_after_an_arrival_that_was_not_sent) {

@@ -35,6 +35,7 @@ struct participant_actor : actor {
 
   void begins() { phases.begins(p.number, world::self()->name); }
   void knows() { phases.knows(p.number, world::self()->name); }
+  void knows_all() { me.unheard_since = never, me.drops = false; }
 
   void meet() {
     if (how == barrier_deed::enter_and_leave) return enter_and_leave();
@@ -138,11 +139,13 @@ struct participant_actor : actor {
   }
 
   void drop() {
+    me.drops = true;
     if (how == barrier_deed::drop) {
       all.barrier->arrive_and_drop();
     } else {
       (void)value_of(async_arrive_and_drop(*all.barrier));
     }
+    me.drops = false;
     knows();
     phases.has_dropped_out(p.number);
     of.log.add("has dropped out");
@@ -159,7 +162,7 @@ struct participant_actor : actor {
 
   void goes_on() {
     of.log.add("goes on");
-    me.unheard_since = never;
+    knows_all();
     knows();
     phases.passes(p.number, since, of.here.now(), asked, soon());
   }
@@ -183,8 +186,8 @@ struct participant_actor : actor {
     const nanos first = std::min(me.unheard_since, asked);
     if (of.whole.seed >= troubled_seeds && only_answers && does.threads.size() == 1 &&
         of.here.now() < first + does.lease * 9 / 10)
-      phases.told_too_soon(p.number);
-    me.unheard_since = never;
+      phases.told_too_soon(p.number, me.drops ? first : never);
+    knows_all();
   }
 
   // Applies where the store sees deaths, and nothing else goes wrong.

@@ -17,6 +17,7 @@ struct participant {
   nanos asked = 0;
   bool dropped = false;         ///< its arrival has no waiter any more: only with a limit
   nanos unheard_since = never;  ///< an arrival of this thread may be unanswered since then
+  bool drops = false;           ///< one of these was to drop out
 };
 
 /// What a process has of one name that is not a lock; one of the pointers is set.

@@ -39,7 +39,10 @@ void phase_book::stands(const holdfast::store::permits_record& at_the_server, na
     for_good_ = for_good_ || at.for_good;
     if (at.for_good) out_.insert(who);
   }
-  was_empty_ = was_empty_ || next.empty();
+  const bool forgotten = std::any_of(there_.begin(), there_.end(), [&](const auto& one) {
+    return one.second.for_good && !next.contains(one.first);
+  });
+  if (emptied_ || next.empty() || forgotten) empty_at_ = now;
   arrive_again(next);
   const bool complete =
       std::any_of(there_.begin(), there_.end(), [](const auto& one) { return one.second.alone; });
@@ -53,7 +56,7 @@ void phase_book::stands(const holdfast::store::permits_record& at_the_server, na
   left_.clear();
   arrived_.clear();
   granted_.clear();
-  another_record_ = false;
+  another_record_ = emptied_ = false;
 }
 
 // A participant whose arrival is unanswered arrives in the next phase if its own broke meanwhile.
@@ -165,7 +168,7 @@ void phase_book::breaks(const places& next, nanos now) {
     return !there_.contains(one.first) && of_[one.second.process].late;
   });
   // If all have dropped out, nobody is there any more.
-  if (drops_one && !broken && !came_and_went && !next.empty() && left_.empty() &&
+  if (drops_one && !broken && !came_and_went && !next.empty() && left_.empty() && !emptied_ &&
       !another_record_ && !forgot_) {
     violated("a participant that dropped out keeps its place until its phase ends",
              "it is forgotten, and others are there");
@@ -231,7 +234,7 @@ void phase_book::passes(int process, nanos asked, nanos now, nanos waits_since, 
 // The record of a barrier that all participants have left is gone in the step that records the last
 // one.
 void phase_book::has_dropped_out(int process) {
-  if (++told_out_ <= out_.size() || was_empty_ || forgot_) return;
+  if (++told_out_ <= out_.size() || empty_at_ >= 0 || forgot_) return;
   violated("a participant that dropped out is recorded as dropped out",
            name_of(process) + ": " + std::to_string(told_out_) + " have dropped out, and " +
                std::to_string(out_.size()) + " are recorded");
@@ -257,8 +260,8 @@ void phase_book::told_unknown(int process) {
 
 // A participant's own arrival may have broken before its answer came: repeated, it is a new
 // arrival.
-void phase_book::told_too_soon(int process) const {
-  if (broke_ > 0 || forgot_) return;
+void phase_book::told_too_soon(int process, nanos drops_since) const {
+  if (broke_ > 0 || forgot_ || empty_at_ >= drops_since) return;
   violated("the library asks again for an arrival that was not answered",
            name_of(process) + " is told that nobody knows it any more");
 }

@@ -34,6 +34,8 @@ class phase_book {
   /// It arrived in a phase in which the same command found a participant dead: no record shows its
   /// arrival.
   void arrives_where_it_breaks(int process) { ++of_[process].broken; }
+  /// The last participant has dropped out, as all others had.
+  void all_are_out() { emptied_ = true; }
   /// The answer said that the participant continues. The record may not show that any more, if the
   /// next query found a participant dead.
   void goes_on(const owner& who, int process) { granted_[who] = process; }
@@ -67,8 +69,9 @@ class phase_book {
   void told_broken(int process);
   /// The participant was told that nobody knows whether its phase ended or broke.
   void told_unknown(int process);
-  /// The same, at a time when the store must still know of the arrival if it was carried out.
-  void told_too_soon(int process) const;
+  /// The same, at a time when the store must still know of the arrival if it was carried out. But
+  /// it forgets one that began to drop out at `drops_since` if all others have left since then.
+  void told_too_soon(int process, nanos drops_since = never) const;
   /// No participant is away for so long that its lease ends.
   void never_breaks() noexcept { breaks_never_ = true; }
   /// The process was told that one of its participants has dropped out.
@@ -131,7 +134,8 @@ class phase_book {
   bool for_good_ = false;
   std::set<owner> out_;  ///< participants that the server has recorded as having dropped out
   std::size_t told_out_ = 0;
-  bool was_empty_ = false;
+  nanos empty_at_ = -1;  ///< when the record was last without participants
+  bool emptied_ = false;
   std::set<owner> left_, arrived_;
   std::set<owner> given_up_;         ///< nobody learns the result of these arrivals any more
   std::map<owner, int> process_of_;  ///< the process of each arrival

@@ -734,6 +734,7 @@ void server::show(std::span<const named_command> carried_out,
     }
     if (c.command.verb == verb::acquire) {
       at->second->arrives(c.command.owner, number_of(c.command.peer));
+      if (done) at->second->all_are_out();
     }
     if (c.command.verb == verb::release && done) at->second->leaves(c.command.owner);
     if (!c.command.replaces || !replies[i]->replaced) continue;

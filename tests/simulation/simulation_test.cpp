@@ -395,6 +395,31 @@ TEST(books, find_an_uncleared_barrier_and_a_record_forgotten_too_soon) {
   EXPECT_EQ(told, "the library asks again for an arrival that was not answered");
 }
 
+// The record of a barrier that all have left does not name the one that was last to drop out.
+TEST(books, let_a_last_drop_be_forgotten_and_no_other_arrival) {
+  constexpr nanos empty_at = 2;
+  using holdfast::store::permits_record;
+  const auto told = [](const permits_record& after, nanos drops_since) {
+    return rule_of([&](judge& j) {
+      permits_record before;
+      before.queue.push_back({.owner = {1, 1}});
+      phase_book b(j, "n0", 2, false);
+      b.stands(before, 1, [](auto) { return 1; });
+      b.all_are_out();
+      b.stands(after, empty_at, [](auto) { return 1; });
+      b.told_too_soon(1, drops_since);
+    });
+  };
+  permits_record of_others;
+  of_others.queue.push_back({.owner = {2, 2}, .peer = "other"});
+  for (const auto& after : {permits_record{}, of_others}) {
+    EXPECT_EQ(told(after, empty_at - 1), std::nullopt);
+    EXPECT_EQ(told(after, empty_at + 1),
+              "the library asks again for an arrival that was not answered");
+    EXPECT_EQ(told(after, never), "the library asks again for an arrival that was not answered");
+  }
+}
+
 TEST(plan, knows_the_outage_that_a_renewed_lease_survives) {
   plan p;
   p.processes.resize(1);
