@@ -365,9 +365,8 @@ void keeper::remember(std::string_view name, const store::permits_command& what,
                       std::chrono::nanoseconds lasts) noexcept try {
   if (session_.forked()) return;
   const std::lock_guard guard{mutex_};
-  const boot_time now = session_.now();
-  abandoned_.push_back({std::string(name), what, if_absent, lasts, saturated_add(now, lasts)});
-  retry_abandoned_at_ = now;
+  abandoned_.push_back({std::string(name), what, if_absent, lasts});
+  retry_abandoned_at_ = session_.now();
   work_changed_.notify_one();
 } catch (...) {
   return;  // the store forgets it when the lease ends
@@ -427,10 +426,14 @@ void keeper::try_to_release(abandonments& todo) {
   for (auto next = todo.begin(); next != todo.end();) {
     const auto a = next++;
     // No thread waits any longer for an abandoned call that may acquire the lock. That call has to
-    // end first, and a lease it acquires may begin only then.
+    // end first, and a lease it acquires may begin only then. The call may end unseen, while this
+    // thread waits for the store. So the time counts from the first look after its end.
     if (a->command.owner && session_.callers().call_for(a->command.owner)) {
-      a->until = std::max(a->until, saturated_add(now, a->lease));
-    } else if (now >= a->until && !a->if_absent) {
+      a->until = forever;
+      continue;
+    }
+    if (a->until == forever) a->until = saturated_add(now, a->lasts);
+    if (now >= a->until && !a->if_absent) {
       todo.erase(a);
     } else {
       if (now >= a->until) owes_now(*a, now);  // the lease has ended by itself

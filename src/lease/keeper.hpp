@@ -129,8 +129,8 @@ class keeper {
     std::string name;
     store::permits_command command;
     std::optional<store::permits_command> if_absent;
-    std::chrono::nanoseconds lease;
-    boot_time until;
+    std::chrono::nanoseconds lasts;
+    boot_time until = forever;  ///< counts from the first look that finds no call of its owner
   };
   using abandonments = std::list<abandoned>;
   using due_line = linked_line<renewable, &renewable::next_due_>;

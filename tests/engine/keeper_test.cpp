@@ -6,6 +6,7 @@
 #include "harness/counting_clock.hpp"
 #include "harness/failing.hpp"
 #include "harness/next_wake.hpp"
+#include "session/session_impl.hpp"
 #include "stage.hpp"
 
 namespace {
@@ -228,6 +229,41 @@ TEST(keeper, a_queue_entry_is_removed_also_after_the_end_of_a_short_lease) {
     if (s.clock->next_wake() <= s.clock->now() + 200ms) harness::pass(*s.clock, 200ms);
     return s.session.show("m").waiters.empty();
   });
+}
+
+// While the keeper waits for the store, the call of a waiter that left acquires the lock and ends.
+void ends_while_the_keeper_waits(bool seen_before) {
+  stage s;
+  const lease other = mutex{s.session, "other"}.acquire();
+  auto& session = *s.session.impl();
+  const auto late = session.new_owner();
+  session.callers().left(late);
+  const auto abandon = [&] { session.keeper().abandon("m", late, 1s); };
+  if (seen_before) {
+    abandon();
+    s.await_wake_within(200ms);
+  }
+  s.script->hang(verb::renew);
+  s.clock->advance(10s);
+  s.script->await(verb::renew, 1);
+  if (!seen_before) abandon();
+  s.clock->advance(10s);
+  ASSERT_TRUE(session.permits("m", {.verb = verb::acquire, .owner = late, .lease_us = 30'000'000}));
+  session.callers().ended(late);
+  ASSERT_EQ(s.session.show("m").holders.size(), 1U);
+  s.script->let_go();
+  harness::eventually("released", [&] {
+    if (s.clock->next_wake() <= s.clock->now() + 200ms) harness::pass(*s.clock, 200ms);
+    return s.session.show("m").holders.empty();
+  });
+}
+
+TEST(keeper, a_late_grant_is_released_although_the_keeper_waited_longer_for_the_store) {
+  ends_while_the_keeper_waits(false);
+}
+
+TEST(keeper, a_late_grant_is_released_although_its_call_ended_unseen) {
+  ends_while_the_keeper_waits(true);
 }
 
 TEST(keeper, an_extension_behind_a_renewal_that_hangs_ends_with_the_loss) {
