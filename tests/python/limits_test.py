@@ -1,5 +1,6 @@
 """Rate limits."""
 import asyncio
+import dataclasses
 import unittest.mock
 
 import holdfast
@@ -28,6 +29,8 @@ class Limits:
             limiter.refund(refused, {"client": "acme"})
         with self.assertRaises(holdfast.InvalidArgument):
             limiter.try_take(4, {"client": "acme"})
+        with self.assertRaises(holdfast.InvalidArgument):
+            limiter.refund(dataclasses.replace(reserved, due=(0,) * 17), {"client": "acme"})
 
     def test_tokens_taken_by_take_async_can_be_given_back(self):
         limiter = self.here.limiter("r", holdfast.Rule(3, per=3600, name="hourly"))

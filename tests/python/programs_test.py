@@ -134,6 +134,22 @@ while not store.show('m').waiters + store.show('s').waiters:
             self.assertEqual(program.communicate(timeout=60)[1], "", wait)
             self.assertEqual([(self.here.show(name).holders, self.here.show(name).waiters) for name in "ms"], [(0, 0), (0, 0)], wait)
 
+    def test_a_task_that_outlives_its_loop_and_the_library_only_has_the_message_of_asyncio(self):
+        for wait in ("mutex('m').acquire_async()", "mutex('m').acquire_async(stop=stop)",
+                     "limiter('l', holdfast.Rule(1, per=3600)).take_async()"):
+            program = self.run_python(f"""
+import asyncio
+kept, stop = store.mutex('m').acquire(), holdfast.Stop()
+store.limiter('l', holdfast.Rule(1, per=3600)).try_take()
+loop = asyncio.new_event_loop()
+waiting = loop.create_task(holdfast.open(os.environ['URL'], name_prefix=os.environ['PREFIX']).{wait})
+loop.run_until_complete(asyncio.sleep(0))
+loop.close()
+""")
+            said = program.communicate(timeout=60)[1]
+            self.assertIn("Task was destroyed", said, wait)
+            self.assertNotIn("Exception ignored", said, wait)
+
     def test_the_end_of_a_subinterpreter_releases_no_leases_of_others(self):
         program = self.run_python(
             "import sys\n"

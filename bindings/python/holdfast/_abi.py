@@ -67,6 +67,8 @@ class Whole(ctypes.Structure):
             elif kind is c_char_p and given is not None:
                 one_of(given, bytes, name)
             elif getattr(kind, "_type_", None) in _NUMBERS:
+                if len(given) > kind._length_:
+                    raise errors.InvalidArgument(f"{name}: {len(given)} numbers are more than {kind._length_}")
                 fields[name] = tuple(_fitting(one, kind._type_, f"{name}[{at}]") for at, one in enumerate(given))
         super().__init__(**fields)
 

@@ -60,7 +60,11 @@ class Stop(Handle):
             parts = list(self._parts)
         for part in parts:  # also if this object is closed
             part.request()
-        call(functions.stop_request, self._handle)
+        try:
+            call(functions.stop_request, self._handle)
+        except errors.InvalidArgument:
+            if not _abi.program_ends:  # which ends the waits and closes all handles
+                raise
 
     def opened(self) -> int:
         """The handle. Raises if it is closed, because 0 would mean that the wait has no stop."""
