@@ -391,10 +391,16 @@ status hold::end(was what, wants w) noexcept {
   keeper_.remove(*this);
   const ending e{what, state() == lease_state::lost, client_.now()};
   std::optional<status> told;
+  left_a_call() = false;
   try {
     told = tell_store(e, w);
   } catch (...) {
     told.emplace(without_memory(true));
+  }
+  // The caller does not wait for an idle lock: its release goes on, and has not failed so far.
+  if (what == was::idle && left_a_call()) {
+    abandon();
+    told.emplace(done{});
   }
   return told ? ended(e, std::move(*told)) : status(done{});
 }
