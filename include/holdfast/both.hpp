@@ -1,7 +1,7 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
+#include <atomic>
 #include <holdfast/both_leases.hpp>
 #include <holdfast/error.hpp>
 #include <holdfast/timed.hpp>
@@ -127,6 +127,11 @@ class pending_both final : public relay<lease, both_leases> {
         time_(now_of(old), limit.wait()),
         stop_(std::move(stop)) {}
 
+  void start(receiver<both_leases>& to) override {
+    on_stop_.emplace(stop_, notes_stop{*this});
+    on_receivers_stop_.emplace(to.stop(), notes_stop{*this});
+    relay::start(to);
+  }
   void receive(result<lease> how) noexcept override {
     if (!how) return end(std::move(how.error()));
     if (first_ && first_.state() == lease_state::lost) return anew(std::move(*how));
@@ -141,9 +146,16 @@ class pending_both final : public relay<lease, both_leases> {
     return time_.deadline() == forever ? wait_limit{} : time_.deadline() - now_of(old_);
   }
   errc in_vain() const { return time_.is_try() ? errc::busy : errc::timed_out; }
-  boot_time answers_by() const {
-    return std::min(time_.limit(), saturated_add(now_of(old_), last_answer_within));
+  boot_time answers_by() const {  // a stop may have used up that time already
+    const boot_time since = std::min(now_of(old_), stopped_at_.load());
+    return std::min(time_.limit(), saturated_add(since, last_answer_within));
   }
+  struct notes_stop {
+    void operator()() const noexcept {
+      if (of.stopped_at_.load() == forever) of.stopped_at_ = now_of(of.old_);
+    }
+    pending_both& of;
+  };
   void anew(lease next) noexcept {
     {
       const call_limit until(answers_by());
@@ -161,6 +173,7 @@ class pending_both final : public relay<lease, both_leases> {
       const call_limit until(answers_by());
       first_ = {};
     }
+    on_stop_.reset(), on_receivers_stop_.reset();  // `old_` may be gone after the call below
     to_->receive(std::move(how));
   }
 
@@ -169,6 +182,8 @@ class pending_both final : public relay<lease, both_leases> {
   const time_frame time_;
   const std::stop_token stop_;
   lease first_;
+  std::atomic<boot_time> stopped_at_{forever};
+  std::optional<std::stop_callback<notes_stop>> on_stop_, on_receivers_stop_;
 };
 
 }  // namespace detail

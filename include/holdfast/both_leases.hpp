@@ -36,14 +36,10 @@ class [[nodiscard]] both_leases {
 
   /// Releases the new one, then the old one, also if the first release failed. errc::lost if either
   /// was lost, else the first error (lease::release). Empty afterwards. One round trip each.
-  std::error_code release() noexcept {
-    // A callback about the loss of one lease may destroy this object.
-    lease old = std::move(old_), next = std::move(next_);
-    const std::error_code of_next = next.release(), of_old = old.release();
-    return of_old == errc::lost || !of_next ? of_old : of_next;
-  }
+  std::error_code release() noexcept;
 
  private:
+  friend status release_status(both_leases& held) noexcept;  // as that of a lease
   // The destructor releases the new lock first, too: a waiter for both never finds only one free.
   lease old_;
   lease next_;

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <holdfast/clock.hpp>
-#include <holdfast/error.hpp>
+#include <holdfast/result.hpp>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -82,7 +82,8 @@ class [[nodiscard]] lease {
 
  private:
   friend class engine::hold;
-  friend class multi_lease;
+  /// release(), but a failure contains what the store said. For the other forms of release.
+  friend status release_status(lease& held) noexcept;
   explicit lease(std::shared_ptr<engine::hold> hold) noexcept;
   std::shared_ptr<engine::hold> hold_;
 };

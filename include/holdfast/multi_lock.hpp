@@ -73,6 +73,7 @@ class [[nodiscard]] multi_lease {
 
  private:
   friend struct detail::access;
+  friend status release_status(multi_lease& held) noexcept;  // as that of a lease
   explicit multi_lease(std::vector<lease> members);
   struct state_of_all;
   std::unique_ptr<state_of_all> state_;

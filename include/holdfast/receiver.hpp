@@ -46,7 +46,7 @@ class relay : public operation<To>,
               public receiver<From>,
               public std::enable_shared_from_this<relay<From, To>> {
  public:
-  void start(receiver<To>& to) final {
+  void start(receiver<To>& to) override {
     to_ = &to;
     self_ = this->shared_from_this();
     try {

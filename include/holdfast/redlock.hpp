@@ -74,6 +74,7 @@ class [[nodiscard]] quorum_lease {
  private:
   friend struct detail::access;
   friend pending<done> async_release(quorum_lease held);
+  friend status release_status(quorum_lease& held) noexcept;  // as that of a lease
   explicit quorum_lease(std::shared_ptr<engine::quorum_hold> hold) noexcept;
   std::shared_ptr<engine::quorum_hold> hold_;
 };

@@ -122,16 +122,6 @@ std::optional<std::chrono::milliseconds> length_of(std::int64_t lease_ms) {
   return std::chrono::milliseconds(lease_ms);
 }
 
-void release_now(held& what) {
-  const std::string name = what.name();
-  const std::error_code how = what.release();
-  if (!how) return;
-  failure f{static_cast<errc>(how.value()), ""};
-  f.operation = "release";
-  f.name = name;
-  throw_failure(std::move(f));
-}
-
 /// Starts the release when no call uses the lease any more; that may be at the end of another
 /// thread's call.
 void release_later(lease_handle& from, const waiting& w) {
@@ -207,7 +197,7 @@ int holdfast_release(holdfast_lease* lease, const holdfast_wait* how, holdfast_e
     }
     const auto what = from->empty();
     (void)take_out(lease);
-    release_now(*what);
+    (void)what->release().value();
   });
 }
 

@@ -28,7 +28,7 @@ class held {
   virtual void check() const = 0;
   virtual std::stop_token lost() const = 0;
   virtual void extend(std::optional<std::chrono::milliseconds> length) = 0;
-  virtual std::error_code release() = 0;
+  virtual status release() = 0;
   virtual pending<done> begin_release() = 0;
 };
 
@@ -55,7 +55,7 @@ class held_as : public held {
       refuse(errc::unsupported, "a redlock's lease cannot be extended by hand: it renews itself");
     }
   }
-  std::error_code release() override { return lease_.release(); }
+  status release() override { return release_status(lease_); }
   pending<done> begin_release() override { return async_release(std::move(lease_)); }
 
  protected:

@@ -343,16 +343,15 @@ void hold::leave_unseen(std::shared_ptr<hold> self) noexcept {
 }
 
 // The hold must not be touched after it was passed on: another thread may end it then.
-std::pair<bool, std::error_code> hold::pass_on_or_end(local_queue& at, std::shared_ptr<hold> self,
-                                                      wants w) {
-  std::shared_ptr<transferable> done = std::move(self);
-  if (at.pass_on(done)) return {true, {}};
-  return {false, static_cast<hold&>(*done).end(was::in_use, w)};
+std::pair<bool, status> hold::pass_on_or_end(local_queue& at, std::shared_ptr<hold> self, wants w) {
+  std::shared_ptr<transferable> over = std::move(self);
+  if (at.pass_on(over)) return {true, done{}};
+  return {false, static_cast<hold&>(*over).end(was::in_use, w)};
 }
 
-std::error_code hold::release(std::shared_ptr<hold> self, wants w) noexcept try {
+status hold::release(std::shared_ptr<hold> self, wants w) noexcept try {
   if (self->traced()) forget_own(*self);
-  if (self->client_.forked()) return errc::forked;
+  if (self->client_.forked()) return self->not_released({errc::forked, ""});
   if (!self->config_->local_queue) return leave_group(std::move(self), w);
   ++self->turn_;
   local_queue& at = *self->config_->local_queue;
@@ -363,46 +362,52 @@ std::error_code hold::release(std::shared_ptr<hold> self, wants w) noexcept try 
   const auto name_lives = self->config_;
   const boot_time since = self->since_.load(std::memory_order_relaxed);
   event released = self->described(event_kind::released);
-  const auto [passed_on, how] = pass_on_or_end(at, std::move(self), w);
-  if (!passed_on) return how;
+  auto [passed_on, how] = pass_on_or_end(at, std::move(self), w);
+  if (!passed_on) return std::move(how);
   released.held = client.now() - since;
   client.tell(released);
-  return how;
+  return done{};
 } catch (...) {
-  return errc::internal;
+  return failure{errc::internal, ""};
 }
 
 // After this user has left, the last user may destroy the hold. A user that leaves before the loss
 // is reported has not lost the hold.
-std::error_code hold::leave_group(std::shared_ptr<hold> self, wants w) {
+status hold::leave_group(std::shared_ptr<hold> self, wants w) {
   auto& client = self->client_;
   const auto session_lives = self->session_;
   if (self->state() == lease_state::lost) self->announce_lost(losses::ended_with_users);
   event released = self->about(event_kind::released);
   const unsigned before = self->users_.fetch_sub(1, std::memory_order_acq_rel);
   if ((before & ~loss_told) == 1) return self->end(was::in_use, w);
-  if ((before & loss_told) != 0) return errc::lost;
+  if ((before & loss_told) != 0) return self->not_released({errc::lost, ""});
   client.tell(released);
-  return {};
+  return done{};
 }
 
-std::error_code hold::end(was what, wants w) noexcept {
+status hold::end(was what, wants w) noexcept {
   given_back_.store(true, std::memory_order_release);
   const auto session_lives = std::move(session_);
   keeper_.remove(*this);
   const ending e{what, state() == lease_state::lost, client_.now()};
   std::optional<status> told;
+  left_a_call() = false;
   try {
     told = tell_store(e, w);
   } catch (...) {
     told.emplace(without_memory(true));
   }
-  return told ? ended(e, *told) : std::error_code{};
+  // The caller does not wait for an idle lock: its release goes on, and has not failed so far.
+  if (what == was::idle && left_a_call()) {
+    abandon();
+    told.emplace(done{});
+  }
+  return told ? ended(e, std::move(*told)) : status(done{});
 }
 
-std::error_code hold::end_all(std::span<const std::shared_ptr<hold>> all) noexcept {
+status hold::end_all(std::span<const std::shared_ptr<hold>> all) noexcept {
   for (const auto& h : all) {
-    if (h->client_.forked()) return errc::forked;
+    if (h->client_.forked()) return h->not_released({errc::forked, ""});
   }
   try {
     return end_together(all);
@@ -411,26 +416,18 @@ std::error_code hold::end_all(std::span<const std::shared_ptr<hold>> all) noexce
   }
 }
 
-namespace {
-/// Combines the results of several releases: the first failure, except that a lost hold takes
-/// precedence.
-void note(std::error_code& all, std::error_code one) noexcept {
-  if (!all || one == errc::lost) all = one;
-}
-}  // namespace
-
 // Used if there is no memory for a batch. Holds of a batch that was sent have been reported
 // already.
-std::error_code hold::end_each(std::span<const std::shared_ptr<hold>> all) noexcept {
-  std::error_code first;
+status hold::end_each(std::span<const std::shared_ptr<hold>> all) noexcept {
+  status first = done{};
   for (const auto& h : all) {
-    note(first, h->session_ ? h->end(was::in_use) : std::error_code{});
+    if (h->session_) note_release(first, h->end(was::in_use));
   }
   return first;
 }
 
 // If it throws, no hold of this session has ended yet.
-std::error_code hold::end_together(std::span<const std::shared_ptr<hold>> all) {
+status hold::end_together(std::span<const std::shared_ptr<hold>> all) {
   const auto session = all.empty() ? nullptr : all.front()->session_;
   if (!session) return end_each(all);
   std::vector<std::shared_ptr<hold>> of_one, others;
@@ -452,16 +449,16 @@ std::error_code hold::end_together(std::span<const std::shared_ptr<hold>> all) {
   } catch (...) {
     replies.clear();
   }
-  std::error_code first;
+  status first = done{};
   for (std::size_t i = 0; i < of_one.size(); ++i) {
-    const status told = i < replies.size() ? outcome_of(replies[i]) : status(without_memory(true));
-    note(first, of_one[i]->ended(endings[i], told));
+    status told = i < replies.size() ? outcome_of(replies[i]) : status(without_memory(true));
+    note_release(first, of_one[i]->ended(endings[i], std::move(told)));
   }
-  note(first, end_all(others));
+  note_release(first, end_all(others));
   return first;
 }
 
-std::error_code hold::ended(const ending& e, const status& told) noexcept {
+status hold::ended(const ending& e, status told) noexcept {
   state_.store(e.was_lost ? lease_state::lost : lease_state::released, std::memory_order_release);
   ended_.store(e.at, std::memory_order_relaxed);
   const unsigned leases = e.what == was::in_use ? 1 : 0;
@@ -469,14 +466,23 @@ std::error_code hold::ended(const ending& e, const status& told) noexcept {
   if (not_told) abandon();
   if (e.was_lost || (!told && !not_told)) {
     tell_lost(e.was_lost ? losses::ended_at_release : losses::gone_at_release, leases);
-    return errc::lost;
+    return not_released({errc::lost, ""});
   }
   if (not_told) {
     announce(event_kind::release_failed, &told.error(), {}, leases);
-    return told.error().code;
+    return not_released(std::move(told.error()));
   }
   if (e.what == was::in_use) announce(event_kind::released);
-  return {};
+  return done{};
+}
+
+failure hold::not_released(failure why) const noexcept {
+  const errc code = why.code;
+  try {
+    return client_.located(std::move(why), "release", name());
+  } catch (...) {
+    return {code, ""};  // no memory: only the code is known
+  }
 }
 
 // Called by the thread that reports the loss: the keeper's, which must not wait for the store.

@@ -29,6 +29,15 @@ struct hold_services {
   engine::keeper& keeper;
 };
 
+inline std::error_code code_of(const status& how) noexcept {
+  return how ? std::error_code{} : how.error().code;
+}
+/// Combines the results of several releases: the first failure, except that a lost hold takes
+/// precedence.
+inline void note_release(status& all, status one) noexcept {
+  if (all || code_of(one) == errc::lost) all = std::move(one);
+}
+
 /// Something that this process holds: leases point to it, and the keeper renews it. Threads of the
 /// process may have it one after the other (local_queue.hpp), each with its own lease and fence.
 class hold final : public std::enable_shared_from_this<hold>,
@@ -52,15 +61,15 @@ class hold final : public std::enable_shared_from_this<hold>,
   /// is set.
   enum class wants { answer, nothing };
   /// Ends a thread's turn.
-  static std::error_code release(std::shared_ptr<hold> self, wants w) noexcept;
+  static status release(std::shared_ptr<hold> self, wants w) noexcept;
   /// Releases the hold at the store. Called by its user; or, if the hold is idle, by the thread
   /// that finds that no waiter wants it.
   enum class was { in_use, idle };
-  std::error_code end(was what, wants w = wants::nothing) noexcept;
+  status end(was what, wants w = wants::nothing) noexcept;
   /// Releases many holds, none of which uses a local queue or is shared: in one round trip for each
   /// session, if the store can. Returns the first failure; but a lost hold takes precedence over
   /// other failures.
-  static std::error_code end_all(std::span<const std::shared_ptr<hold>> all) noexcept;
+  static status end_all(std::span<const std::shared_ptr<hold>> all) noexcept;
   void give_back() noexcept override { (void)end(was::idle); }
   void forget() noexcept override;
 
@@ -105,6 +114,8 @@ class hold final : public std::enable_shared_from_this<hold>,
 
   static hold* behind(const lease& l) noexcept { return l.hold_.get(); }
   static const std::shared_ptr<hold>& shared_behind(const lease& l) noexcept { return l.hold_; }
+  /// The lease is empty afterwards.
+  static std::shared_ptr<hold> taken_from(lease& l) noexcept { return std::move(l.hold_); }
 
   /// The readers that share the hold. Each has a lease; the release of the last one releases the
   /// hold.
@@ -130,8 +141,8 @@ class hold final : public std::enable_shared_from_this<hold>,
   hold(std::shared_ptr<session_impl> session, const hold_services& its,
        std::shared_ptr<const lock_config> s, const acquire_params& c, const grant& g,
        const waits& w, boot_time now);
-  static std::error_code end_each(std::span<const std::shared_ptr<hold>> all) noexcept;
-  static std::error_code end_together(std::span<const std::shared_ptr<hold>> all);
+  static status end_each(std::span<const std::shared_ptr<hold>> all) noexcept;
+  static status end_together(std::span<const std::shared_ptr<hold>> all);
   boot_time session_now() const noexcept;
   lease_state state(boot_time now) const noexcept;
   bool may_be_kept(boot_time now) const noexcept;
@@ -148,12 +159,13 @@ class hold final : public std::enable_shared_from_this<hold>,
     return turn_ - turn <= 1 && state_ == lease_state::lost;
   }
   status extend_now(std::chrono::milliseconds lease, unsigned of_turn);
-  static std::pair<bool, std::error_code> pass_on_or_end(local_queue& at,
-                                                         std::shared_ptr<hold> self, wants w);
-  static std::error_code leave_group(std::shared_ptr<hold> self, wants w);
+  static std::pair<bool, status> pass_on_or_end(local_queue& at, std::shared_ptr<hold> self,
+                                                wants w);
+  static status leave_group(std::shared_ptr<hold> self, wants w);
   std::optional<status> tell_store(const ending& e, wants w);
   void tell_later(const ending& e);
-  std::error_code ended(const ending& e, const status& told) noexcept;
+  status ended(const ending& e, status told) noexcept;
+  failure not_released(failure why) const noexcept;
   std::stop_source loss();
   std::optional<std::stop_source> loss_if_asked() noexcept;
   void forget_loss();

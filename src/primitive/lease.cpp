@@ -56,10 +56,21 @@ std::string lease::short_id() const {
   return hold_ ? to_string(hold_->owner()).substr(0, 8) : std::string{};
 }
 
-std::error_code lease::release() noexcept {
-  if (!hold_) return {};
-  return engine::hold::release(std::move(hold_), engine::hold::wants::answer);
+status release_status(lease& held) noexcept {
+  if (!held) return done{};
+  return engine::hold::release(engine::hold::taken_from(held), engine::hold::wants::answer);
 }
+
+// A callback about the loss of one lease may destroy `held`.
+status release_status(both_leases& held) noexcept {
+  lease old = std::move(held.old_), next = std::move(held.next_);
+  status how = release_status(next);
+  engine::note_release(how, release_status(old));
+  return how;
+}
+
+std::error_code lease::release() noexcept { return engine::code_of(release_status(*this)); }
+std::error_code both_leases::release() noexcept { return engine::code_of(release_status(*this)); }
 
 pending<done> async_release(lease held) {
   auto first = engine::hold::shared_behind(held);

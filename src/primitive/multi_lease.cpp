@@ -167,17 +167,19 @@ pending<done> async_extend(const multi_lease& held, std::chrono::milliseconds le
 
 // To unregister a callback waits until the callback has returned. A callback that ran in the parent
 // at the fork never returns in the child, so the child unregisters none.
-std::error_code multi_lease::release() noexcept {
-  auto all = std::move(state_);
-  if (!all) return {};
+status release_status(multi_lease& held) noexcept {
+  auto all = std::move(held.state_);
+  if (!all) return done{};
   if (is_of_a_parent(all->members.front())) {
     (void)all.release();
-    return errc::forked;
+    return failure{errc::forked, ""};
   }
   all->losses.clear();
-  for (lease& one : all->members) all->ended.push_back(std::move(one.hold_));
+  for (lease& one : all->members) all->ended.push_back(engine::hold::taken_from(one));
   return engine::hold::end_all(all->ended);
 }
+
+std::error_code multi_lease::release() noexcept { return engine::code_of(release_status(*this)); }
 
 pending<done> async_release(multi_lease held) {
   std::shared_ptr<engine::hold> first;

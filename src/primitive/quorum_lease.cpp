@@ -63,10 +63,12 @@ void quorum_lease::check() const {
        "check");
 }
 
-std::error_code quorum_lease::release() noexcept {
-  const auto hold = std::move(hold_);
-  return hold ? hold->release() : std::error_code{};
+status release_status(quorum_lease& held) noexcept {
+  const auto hold = std::move(held.hold_);
+  return hold ? hold->release() : done{};
 }
+
+std::error_code quorum_lease::release() noexcept { return engine::code_of(release_status(*this)); }
 
 namespace {
 
@@ -82,7 +84,7 @@ class pending_release final : public engine::telling_shortly<done> {
   next step() override {
     if (!begun_) {
       begun_ = true;
-      if (const auto over = hold_->end()) return told(*over);
+      if (auto over = hold_->end()) return told(std::move(*over));
       awaited_ = hold_->begin_giving_back([self = weak_from_this()] {
         if (const auto here = self.lock()) here->wake();
       });
@@ -102,8 +104,8 @@ class pending_release final : public engine::telling_shortly<done> {
   }
 
  private:
-  next told(std::error_code why) {
-    tell(primitive::as_status(why, hold_->of().name));
+  next told(status how) {
+    tell(std::move(how));
     return {.over = true};
   }
 

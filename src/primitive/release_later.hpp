@@ -14,12 +14,6 @@ auto& deref(const Pointer& held) {
   return *held;
 }
 
-/// The result of a release, for the asynchronous form.
-inline status as_status(std::error_code released, const std::string& name) {
-  if (!released) return done{};
-  return failure{static_cast<errc>(released.value()), released.message(), false, "release", name};
-}
-
 /// release() of one lease, or of several that end together, on the thread of the first lease's
 /// session. Throws errc::not_owner if there is none.
 template <class Held>
@@ -27,9 +21,7 @@ pending<done> release_later(std::shared_ptr<engine::hold> first, Held held) {
   auto session = deref(first).session();
   // std::function requires a copyable object.
   auto shared = std::make_shared<Held>(std::move(held));
-  return engine::async_do(std::move(session), [shared, name = first->name()]() -> status {
-    return as_status(shared->release(), name);
-  });
+  return engine::async_do(std::move(session), [shared] { return release_status(*shared); });
 }
 
 }  // namespace holdfast::primitive

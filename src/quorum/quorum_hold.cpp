@@ -441,7 +441,7 @@ void quorum_hold::on_renewal(std::uint64_t round, std::size_t node, holdfast::vo
 
 // ---- to release it
 
-std::error_code quorum_hold::release() noexcept {
+status quorum_hold::release() noexcept {
   if (const auto over = end()) return *over;
   try {
     auto next = begin_giving_back();
@@ -449,16 +449,16 @@ std::error_code quorum_hold::release() noexcept {
       next->wait();
       next = go_on(*next);
     }
-    return released_as_;
+    return released_as();
   } catch (...) {
     return give_back_in_vain();
   }
 }
 
-std::optional<std::error_code> quorum_hold::end() noexcept {
-  if (quorum_->first().forked()) return errc::forked;
+std::optional<status> quorum_hold::end() noexcept {
+  if (quorum_->first().forked()) return failure{errc::forked, ""};
   const std::lock_guard guard{mutex_};
-  if (std::exchange(released_, true)) return std::error_code{};
+  if (std::exchange(released_, true)) return done{};
   was_lost_ = timer_->state() == lease_state::lost || quorum_->now() >= timer_->valid_until();
   return std::nullopt;
 }
@@ -472,6 +472,9 @@ std::optional<quorum_hold::awaited> quorum_hold::begin_giving_back(quorum_round:
 }
 
 std::optional<quorum_hold::awaited> quorum_hold::on_released(answers&& said) {
+  for (const auto& a : said) {
+    if (first_failure_.empty()) first_failure_ = a.why.what;
+  }
   told_end_ = true;
   if (was_lost_) {
     released_as_ = errc::lost;
@@ -485,13 +488,23 @@ std::optional<quorum_hold::awaited> quorum_hold::on_released(answers&& said) {
 }
 
 // The result may have been reported before the memory ran out.
-std::error_code quorum_hold::give_back_in_vain() noexcept {
-  if (std::exchange(told_end_, true)) return released_as_;
+status quorum_hold::give_back_in_vain() noexcept {
+  if (std::exchange(told_end_, true)) return released_as();
   give_back_later();
-  if (was_lost_) return tell_lost(), errc::lost;
-  released_as_ = errc::overloaded;
-  tell(event_kind::release_failed);
-  return released_as_;
+  released_as_ = was_lost_ ? errc::lost : errc::overloaded;
+  was_lost_ ? tell_lost() : tell(event_kind::release_failed);
+  return released_as();
+}
+
+status quorum_hold::released_as() const noexcept {
+  if (!released_as_) return done{};
+  const auto code = static_cast<errc>(released_as_.value());
+  try {
+    const std::string& what = code == errc::unavailable ? first_failure_ : std::string();
+    return quorum_->first().located({code, what}, "release", quorum_->name);
+  } catch (...) {
+    return failure{code, ""};  // no memory: only the code is known
+  }
 }
 
 void quorum_hold::let_go() noexcept {
@@ -559,7 +572,10 @@ void quorum_hold::tell(event_kind kind, std::chrono::nanoseconds margin) const {
     e.code = errc::lost;
     e.detail = renew_ ? losses::no_majority : losses::lease_ended;
   }
-  if (kind == event_kind::release_failed) e.code = released_as_;
+  if (kind == event_kind::release_failed) {
+    e.code = released_as_;
+    e.detail = first_failure_;
+  }
   quorum_->first().tell(e);
 }
 

@@ -57,13 +57,13 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
 
   /// From now on it is renewed, and its loss is reported.
   void keep(std::shared_ptr<quorum_renewer> by);
-  std::error_code release() noexcept;
+  status release() noexcept;
   /// release() in two parts. end() returns the result if nothing has to be released; otherwise
   /// released_as() returns it when nothing is awaited any more.
-  std::optional<std::error_code> end() noexcept;
+  std::optional<status> end() noexcept;
   std::optional<awaited> begin_giving_back(quorum_round::news after_each = {});
-  std::error_code released_as() const noexcept { return released_as_; }
-  std::error_code give_back_in_vain() noexcept;
+  status released_as() const noexcept;
+  status give_back_in_vain() noexcept;
 
   /// False if it is not renewed, and ends by itself.
   bool renews() const noexcept { return renew_; }

@@ -1,6 +1,7 @@
 /* Rules of the C interface, tested by a C99 program that includes only the public header.
  *   rules --list          the names of the rules
  *   rules URL RULE        tests one rule on this store; exits with 0 if it holds
+ *   rules URL --release   a release while another waits; prints the error's text if it fails
  *   rules --layout        sizes and offsets of the structs, for the bindings' tests */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
@@ -1588,6 +1589,19 @@ static void print_layout(void) {
   FIELD(holdfast_decision, tokens), FIELD(holdfast_decision, due_us);
 }
 
+static int release_while_another_waits(void) {
+  OK(holdfast_open(url, &options, &store, &why));
+  OK(holdfast_open(url, &options, &other, &why));
+  holdfast_queue* queue = NULL;
+  OK(holdfast_queue_open(&queue, NULL, &why));
+  holdfast_lease* lease = taken(mutex_of(store, "m"));
+  const holdfast_wait how = told_to(queue, 1);
+  OK(holdfast_acquire(mutex_of(other, "m"), &how, NULL, &why));
+  await_waiter("m", NULL);
+  if (holdfast_release(lease, NULL, &why) != HOLDFAST_OK) puts(why.message);
+  return 0;
+}
+
 int main(int argc, char** argv) {
   const size_t count = sizeof rules / sizeof *rules;
   if (argc == 2 && strcmp(argv[1], "--list") == 0) {
@@ -1601,6 +1615,7 @@ int main(int argc, char** argv) {
   if (argc != 3) return 2;
   (void)alarm(50); /* a wait that should have ended must not outlive its test */
   url = argv[1];
+  if (strcmp(argv[2], "--release") == 0) return release_while_another_waits();
   for (size_t i = 0; i < count; ++i) {
     if (strcmp(rules[i].name, argv[2]) != 0) continue;
     options.name_prefix = argv[2];

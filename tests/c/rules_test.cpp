@@ -51,6 +51,17 @@ INSTANTIATE_TEST_SUITE_P(stores, c_rules,
                            return std::get<0>(it.param) + "_" + std::get<1>(it.param);
                          });
 
+// To notify the waiter the release needs a right that this user does not have.
+TEST(c_library, shows_what_the_store_said_when_a_release_failed) {
+  const harness::redis_server server;
+  ASSERT_EQ(server.ask({"ACL", "SETUSER", "app", "on", ">pw", "~*", "&*", "+@all", "-publish"}),
+            "OK");
+  const std::string url = "redis+unix://app:pw@" + server.socket();
+  const auto how = harness::run_to_end({HOLDFAST_C_RULES, url, "--release"}, {});
+  EXPECT_EQ(how.code, 0) << how.err;
+  EXPECT_NE(how.out.find("can't run this command"), std::string::npos) << how.out;
+}
+
 TEST(c_library, shows_nothing_but_its_functions_in_one_version) {
   const auto found = harness::run_to_end({"nm", "-D", "--defined-only", HOLDFAST_C_LIBRARY}, {});
   ASSERT_EQ(found.code, 0) << found.err;

@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <future>
+#include <holdfast/both.hpp>
 #include <thread>
 
+#include "harness/detached_task.hpp"
 #include "harness/next_wake.hpp"
 #include "harness/passing_on.hpp"
 #include "harness/still_clock.hpp"
@@ -582,6 +584,37 @@ TEST(async_lease, a_release_of_a_lost_lease_reports_the_loss) {
   s.clock->advance(31s);
   auto released = async_release(std::move(held)).future();
   EXPECT_EQ(why(released), errc::lost);
+}
+
+template <class Held>
+harness::detached_task release_in_a_coroutine(Held held, std::promise<std::string>& said) {
+  const auto how = co_await async_release(std::move(held));
+  said.set_value(how ? "" : how.error().message());
+}
+
+TEST(async_lease, a_release_that_fails_says_what_the_store_said) {
+  stage s;
+  mutex a{s.session, "a"}, b{s.session, "b"};
+  holdfast::multi_lock all{a, b};
+  holdfast::both pair{a, b};
+  holdfast::redlock most{{s.session}, "most"};
+  const auto expect_words = [&](auto held, const std::string& of) {
+    s.script->set(verb::release, fault::drop_request);
+    std::promise<std::string> said;
+    release_in_a_coroutine(std::move(held), said);
+    EXPECT_EQ(said.get_future().get(),
+              "holdfast: release '" + of +
+                  "' on memory:: the store is not available: injected fault: not delivered");
+    s.script->set(verb::release, fault::none);
+    harness::eventually("released", [&] {
+      harness::pass(*s.clock, 200ms);
+      return s.session.show("a").holders.empty() && s.session.show("b").holders.empty();
+    });
+  };
+  expect_words(a.acquire(), "a");
+  expect_words(all.acquire(), "a");
+  expect_words(pair.acquire(), "b");
+  expect_words(most.acquire(), "most");
 }
 
 TEST(async_lease, a_lease_whose_release_is_never_begun_is_released) {

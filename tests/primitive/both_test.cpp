@@ -246,5 +246,38 @@ TEST_F(old_lock_lost, below_a_nested_level_is_reported) {
   EXPECT_TRUE(only_new_.try_acquire());
 }
 
+// The store hangs. The farewell to the queue of the second lock uses up the time after the stop,
+// and the release of the first lock has no time of its own.
+TEST(async_both, that_is_stopped_has_one_time_for_all_its_releases) {
+  using holdfast::detail::call_limit;
+  using verb = holdfast::store::permits_verb;
+  std::promise<holdfast::boot_time> limit_of_a;
+  engine_test::stage s("memory:both-stopped");
+  holdfast::testing::fault_plan plan;
+  plan.choose = [&](auto, std::string_view name, verb v) {
+    if (v == verb::release && name == "a") limit_of_a.set_value(call_limit::present());
+    return s.script->choose(v);
+  };
+  auto options = s.options();
+  options.decorate = holdfast::testing::faulty(plan, s.clock);
+  const auto session = holdfast::open("memory:both-stopped", std::move(options));
+  const lease other = mutex(s.session, "b").acquire();
+  mutex a{session, "a"}, b{session, "b"};
+  both pair{a, b};
+  std::stop_source stop;
+  auto got = async_acquire(pair, {}, stop.get_token()).future();
+  s.await_waiters("b", 1);
+  s.script->hang(verb::release);
+  const auto stopped_at = s.clock->now();
+  stop.request_stop();
+  s.script->await(verb::release, 1);
+  s.clock->advance(holdfast::detail::last_answer_within);
+  EXPECT_EQ(limit_of_a.get_future().get(), stopped_at + holdfast::detail::last_answer_within);
+  s.script->let_go();
+  const auto how = got.get();
+  ASSERT_FALSE(how);
+  EXPECT_EQ(how.error().code, errc::cancelled);
+}
+
 }  // namespace
 }  // namespace primitive_test

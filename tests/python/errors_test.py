@@ -1,9 +1,12 @@
 """Errors, and arguments that are refused."""
 import asyncio
+import socket
+import tempfile
+import unittest
 
 import holdfast
 from holdfast import _abi
-from stores import OnAStore
+from stores import OnAStore, Redis
 
 
 class Errors(OnAStore):
@@ -161,3 +164,22 @@ class Errors(OnAStore):
         for wait in (self.here.mutex("m").acquire, lambda timeout: limiter.take(timeout=timeout)):
             with self.assertRaises(holdfast.InvalidArgument):
                 wait(float("nan"))
+
+
+class Refusals(unittest.TestCase):
+    """A server that withdraws a right."""
+
+    def test_a_failed_release_says_what_the_server_said(self):
+        with tempfile.TemporaryDirectory(prefix="holdfast-python-") as folder:
+            server = Redis(folder)
+            self.addCleanup(server.end)
+            session = holdfast.open(server.url)
+            self.addCleanup(session.close)
+            first, second = (session.mutex(name).acquire() for name in "ab")
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(server.socket)
+                client.sendall(b"ACL SETUSER default -evalsha\r\n")
+                self.assertEqual(client.recv(64), b"+OK\r\n")
+            for release in (first.release, lambda: asyncio.run(second.release_async())):
+                with self.assertRaisesRegex(holdfast.NotPermitted, "evalsha"):
+                    release()
