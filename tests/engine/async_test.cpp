@@ -593,7 +593,7 @@ TEST(async_lease, a_lease_whose_release_is_never_begun_is_released) {
   EXPECT_TRUE(s.session.show("m").holders.empty());
 }
 
-TEST(async_lease, an_extension_does_not_wait_for_the_round_trip) {
+TEST(async_lease, an_extension_has_its_old_length_or_the_given_one_and_reports_a_loss) {
   stage s;
   mutex m{s.session, "m", {.renew = false}};
   const lease held = m.acquire();

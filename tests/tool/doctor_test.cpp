@@ -134,7 +134,7 @@ TEST_F(doctor, warnings_of_the_library_are_shown_if_settings_cannot_be_judged) {
   EXPECT_NE(said.out.find("maxmemory-policy"), std::string::npos) << all;
 }
 
-TEST_F(doctor, a_user_of_redis_without_rights_is_77_and_one_without_channels_is_not_notified) {
+TEST_F(doctor, a_user_of_redis_without_rights_is_77_and_its_password_is_not_shown) {
   harness::redis_server server;
   server.ask({"acl", "setuser", "reader", "on", ">pw", "~*", "&*", "+@connection", "+@read",
               "+info", "+time", "+subscribe", "+unsubscribe"});
