@@ -26,7 +26,8 @@ using std::chrono::system_clock;
 constexpr int samples = 9;
 constexpr auto slow_round_trip = 100ms;
 constexpr auto clocks_differ = 5s;
-/// A waiter that is not notified polls after about a second.
+/// On ZooKeeper and etcd a waiter that is not notified polls seconds later. On SQLite, Redis and
+/// PostgreSQL it polls after a quarter of a second: there a lost notification goes unnoticed.
 constexpr auto notified_within = 700ms;
 constexpr auto longest_hand_over = 10s;
 /// Short, so that a killed doctor leaves nothing behind for long.
