@@ -82,7 +82,7 @@ std::vector<process_id> dead_man::started_by_us() const {
 void dead_man::serve(page& shared, int pipe, pid_t tool, std::vector<process_id> others) noexcept {
   others.push_back(identified(::getpid()));
   ignore_everything();
-  // C and signals to the child's group must not reach it
+  // ^C and signals to the child's group must not reach this process.
   ::setpgid(0, 0);
   ::prctl(PR_SET_NAME, "holdfast-guard");
   keep_only(pipe);

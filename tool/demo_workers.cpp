@@ -57,7 +57,7 @@ void workers::be_worker(std::size_t worker, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(0);  // the parent died before prctl()
   sigprocmask(SIG_SETMASK, &old_mask_, nullptr);
-  // C reaches the whole group: the parent decides
+  // ^C reaches the whole group: the parent decides.
   std::signal(SIGINT, SIG_IGN);
   signals_.reset();
   go_.write.reset();

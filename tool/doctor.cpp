@@ -58,7 +58,6 @@ class examination {
   examination(const common_options& common, const doctor_options& o, log& to)
       : common_(common), asked_(o), log_(to) {
     options_.observer = warnings_;
-    options_.decorate = watch_.decorator();
   }
 
   findings run() {
@@ -73,7 +72,8 @@ class examination {
     if (std::none_of(found_.begin() + static_cast<std::ptrdiff_t>(before), found_.end(),
                      [](const finding& f) { return f.level == severity::problem; })) {
       examine("clock", [&] { return probe.clock(); });
-      examine("notifications", [&] { return probe.notifications([&] { return open(); }); });
+      examine("notifications",
+              [&] { return probe.notifications([&](auto seen) { return open(seen); }); });
     }
     examine("names", [&] { return judge_names(look_up(*s, {}), present()); });
     add(warnings_->take(found_));
@@ -81,12 +81,15 @@ class examination {
   }
 
  private:
-  session open() { return open_existing(common_, log_, options_).session; }
+  session open(const probes::decorator& decorate) {
+    options_.decorate = decorate;
+    return open_existing(common_, log_, options_).session;
+  }
 
   std::optional<session> connect() {
     try {
       const auto began = std::chrono::steady_clock::now();
-      auto s = open();
+      auto s = open(watch_.decorator());
       found_.push_back(
           {severity::ok,
            "connection",

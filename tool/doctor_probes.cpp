@@ -1,7 +1,5 @@
 #include "tool/doctor_probes.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <future>
@@ -12,6 +10,7 @@
 
 #include "tool/duration.hpp"
 #include "tool/exit_code.hpp"
+#include "tool/notification_watch.hpp"
 #include "tool/progress.hpp"
 #include "tool/text.hpp"
 
@@ -26,8 +25,6 @@ using std::chrono::system_clock;
 constexpr int samples = 9;
 constexpr auto slow_round_trip = 100ms;
 constexpr auto clocks_differ = 5s;
-/// A waiter that is not notified polls after about a second.
-constexpr auto notified_within = 700ms;
 constexpr auto longest_hand_over = 10s;
 /// Short, so that a killed doctor leaves nothing behind for long.
 constexpr std::chrono::milliseconds lease_of_probes{5'000};
@@ -71,10 +68,6 @@ finding judge_clock(system_clock::time_point before, system_clock::time_point th
               (theirs < before ? " behind" : " ahead") +
               ": ages are shown wrongly (no lock depends on it)",
           "set both clocks by NTP"};
-}
-
-void await_waiter(const session& s, const std::string& name, boot_time until) {
-  while (s.show(name).waiters.empty() && boot_clock::now() < until) ::usleep(1'000);
 }
 
 }  // namespace
@@ -140,32 +133,38 @@ findings probes::clock() {
   return {judge_clock(before, holders.front().since, after)};
 }
 
-findings probes::notifications(const std::function<session()>& another) {
-  const auto& can = session_.can();
-  if (!can.notifications || !can.lists_waiters) {
+// The time of the hand-over does not show how the waiter learned of it: it may have polled.
+findings probes::notifications(const std::function<session(decorator)>& another) {
+  if (!session_.can().notifications) {
     return {{severity::note,
              "notifications",
              "this store has none: waiters poll (docs/choosing-a-store.md)",
              {}}};
   }
-  const session other = another();
+  const notification_watch watch;
+  const session other = another(watch.decorator());
   mutex first{session_, name_, briefly()};
   mutex second{other, name_, briefly()};
   lease held = first.acquire();
-  const boot_time until = boot_clock::now() + longest_hand_over;
   auto got = std::async(std::launch::async, [&] {
     const auto mine = second.try_acquire_for(longest_hand_over);
     return mine ? boot_clock::now() : forever;
   });
-  await_waiter(session_, name_, until);
+  while (!watch.waits() && got.wait_for(1ms) == std::future_status::timeout) {
+  }
   const boot_time released = boot_clock::now();
   held = {};
   const nanoseconds took = got.get() - released;
-  const std::string text =
-      "a waiter got the lock " + format_short_time(took) + " after its release";
-  if (took < notified_within) return {{severity::ok, "notifications", text, {}}};
-  return {{severity::warning, "notifications", text + ": it was not notified, and polled",
-           "let this user publish and subscribe: docs/security.md names the rights of each store"}};
+  if (watch.saw_one()) {
+    return {{severity::ok,
+             "notifications",
+             "a waiter got the lock " + format_short_time(took) + " after its release",
+             {}}};
+  }
+  return {{severity::warning, "notifications",
+           "a waiter was not notified of the release: it learned of it by polling",
+           "docs/stores says for each store how notifications reach a session, and which rights "
+           "they need"}};
 }
 
 }  // namespace holdfast::tool

@@ -21,8 +21,9 @@ class probes {
   findings rights();
   /// The difference between this machine's clock and the store's, by which ages are shown.
   findings clock();
-  /// Whether a waiter of another session is notified. `another` opens one.
-  findings notifications(const std::function<session()>& another);
+  /// Whether a waiter of another session is notified. `another` opens one with that decorator.
+  using decorator = decltype(session_options::decorate);
+  findings notifications(const std::function<session(decorator)>& another);
 
  private:
   finding tried(const std::string& what, const std::function<void()>& act) const;

@@ -28,8 +28,8 @@ std::uint64_t largest_burst(const std::vector<rate_rule>& rules) {
   return most;
 }
 
-/// Refunds until every bucket of the key is full, including reserved tokens, which nobody may use
-/// then. If it is stopped before, its answer allows no tokens.
+/// Refunds until every bucket of the key is full. Reserved tokens come back, too, and the requests
+/// that have reserved them still go through. If it is stopped before, its answer allows no tokens.
 rate_decision reset(rate_limiter& l, const limit_options& o, const rate_key& key,
                     const std::stop_token& stop) {
   for (int i = 0; i < most_refunds; ++i) {

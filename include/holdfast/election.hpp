@@ -67,7 +67,8 @@ class [[nodiscard]] leadership {
 /// its term was, because the store remembers the last 16. If an observer is further behind, or the
 /// store lost its history (on Redis: a failover, an eviction, an hour without a leader), it gets
 /// the oldest leader that is known, with `after_gap` set. ZooKeeper and etcd keep no history: there
-/// it gets the leader at the time of the poll, always with `after_gap`. For one thread at a time.
+/// it gets the leader at the time of the poll, after the first one always with `after_gap`. For one
+/// thread at a time.
 class leaders {
  public:
   /// The leader after the one that was returned last; the first call returns the present one, or
@@ -86,7 +87,7 @@ class leaders {
   explicit leaders(std::shared_ptr<const state> of) : of_(std::move(of)) {}
   std::optional<leader> next_within(wait_time wait, std::stop_token stop);
   std::shared_ptr<const state> of_;
-  std::optional<std::uint64_t> last_term_{};  ///< 0: nobody led at the first poll
+  std::optional<std::uint64_t> last_term_{};  ///< 0: nobody had led before the first poll
 };
 
 /// One of many candidates leads, until it resigns, loses its lease, or dies.

@@ -31,7 +31,7 @@ std::string fenced_update(std::string_view table, std::string_view assignments,
 /// The same for a Redis key: the arguments of one EVAL, for any client. It sets the fields `value`
 /// and `fence` of a hash, and returns 1. If a holder with a greater fence has already written, it
 /// changes nothing, and returns 0. The fence is compared as text, because Lua would round the
-/// number.
+/// number. Throws errc::invalid_argument if the key is empty, or the fence is 0.
 std::vector<std::string> fenced_set(std::string_view key, std::string_view value,
                                     std::uint64_t fence);
 

@@ -45,6 +45,8 @@ class latch {
   void count_down(std::uint32_t n = 1);
   /// Whether it is open. One round trip, never repeated: errc::unavailable if no answer comes.
   [[nodiscard]] bool try_wait() const;
+  /// One round trip if it is open; else about one a second, and one at the end. On ZooKeeper, on
+  /// etcd, and on stores that do not notify, it polls by other rules (docs/tuning.md).
   void wait() const { (void)wait_within(no_limit, {}); }
   /// False if a stop was requested before the latch was seen open; no round trip if that was before
   /// the call.

@@ -12,8 +12,9 @@ namespace holdfast {
 /// or not threads block each other. `name` is the name about to be taken; `detail` says where each
 /// of the two was taken, in both orders. Rings over several names are reported, too. A try that
 /// does not wait cannot close a ring: it counts only as a lock that the thread holds. A lease of
-/// acquire() counts for the thread that acquired it, an asynchronous one for no thread. The first
-/// 10,000 pairs of names are recorded. No round trip. While the option is off, it costs one branch.
+/// acquire() counts for the thread that acquired it, an asynchronous one for no thread. After
+/// 10,000 pairs of names it records and reports no more. No round trip. While the option is off, it
+/// costs one branch.
 ///
 /// The place in the source that these reports name. The standard's guards do not know where they
 /// were created, so state it in the line before:

@@ -33,11 +33,12 @@ namespace holdfast {
 ///
 /// All functions that take it may throw holdfast::error with errc::unavailable (the store is away
 /// for longer than session_options::store_timeout or the deadline), kind_mismatch (the name is in
-/// use as something else), forked. Cost: one round trip to take a free lock, one to release it.
-/// While it is held: the first waiter polls about four times a second, the second twice, those far
-/// behind once a second. On ZooKeeper, on etcd, and on stores that do not notify, waiters poll by
-/// other rules (docs/tuning.md). Threads that wait behind another thread of their process do not
-/// poll. With lock_options::linger, taking an idle lock again costs no round trip.
+/// use as something else), overloaded (lock_options::max_waiters, or no memory), forked. Cost: one
+/// round trip to take a free lock, one to release it. While it is held: the first waiter polls
+/// about four times a second, the second twice, those far behind once a second. On ZooKeeper, on
+/// etcd, and on stores that do not notify, waiters poll by other rules (docs/tuning.md). Threads
+/// that wait behind another thread of their process do not poll. With lock_options::linger, taking
+/// an idle lock again costs no round trip.
 class mutex {
  public:
   /// No round trip. Throws errc::invalid_name, errc::invalid_argument (options), unsupported.
@@ -82,7 +83,8 @@ class mutex {
   std::uint64_t fence() const noexcept;
   /// Throws errc::not_owner or errc::lost unless this thread holds it. No round trip.
   void check() const;
-  /// Stops when this thread's hold is lost; a token that never stops if it holds nothing.
+  /// Stops when this thread's hold is lost; a token that never stops if it holds nothing. No round
+  /// trip.
   std::stop_token lost() const;
 
   /// The name with the session's prefix.

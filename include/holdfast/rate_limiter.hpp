@@ -76,7 +76,7 @@ struct rate_limiter_options {
   /// try_take() uses this. If the store does not have that many tokens, a take costs two round
   /// trips.
   std::uint64_t local_tokens = 0;
-  std::chrono::milliseconds local_time{100};
+  std::chrono::milliseconds local_time{100};  ///< from 1 ms to 31 days
 };
 
 /// Limits how often something may happen, with token buckets by name. Several buckets are decided
@@ -97,8 +97,8 @@ struct rate_limiter_options {
 class rate_limiter {
  public:
   /// 1 to 16 rules. Throws errc::invalid_argument for a rate of zero, for a rate that cannot be
-  /// counted exactly in 52 bits (use rounder numbers), and for a burst that takes ten years to come
-  /// back. No round trip.
+  /// counted exactly in 52 bits (use rounder numbers), for a burst that takes ten years to come
+  /// back, and for more local_tokens than a rule's burst. No round trip.
   rate_limiter(session s, std::string name, std::vector<rate_rule> rules,
                rate_limiter_options options = {});
   rate_limiter(const rate_limiter&) = delete;
@@ -148,8 +148,9 @@ class rate_limiter {
   /// Uses these rules from now on, under a version greater than the last. A bucket changes to them
   /// at the next request of a program that has them, and then follows them for every program until
   /// it is full. Whole tokens that were used stay used, up to the new burst, so no program gets a
-  /// second burst. Reservations beyond the new burst stay valid, but no longer count as used. No
-  /// round trip.
+  /// second burst. Reservations beyond the new burst stay valid, but no longer count as used.
+  /// Throws errc::invalid_argument as the constructor does, and for a version that is not greater.
+  /// No round trip.
   void change_rules(std::vector<rate_rule> rules, std::uint32_t version);
 
   const std::string& name() const noexcept;

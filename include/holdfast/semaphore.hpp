@@ -52,20 +52,23 @@ class semaphore {
 };
 
 /// A semaphore with the interface of std::counting_semaphore. The object keeps the permits that it
-/// acquired, and release() gives some of them back. Releasing more than it has is errc::not_owner:
-/// a release cannot create permits.
+/// acquired, and release() gives some of them back. Thread-safe. Errors and costs as semaphore.
 class counting_semaphore {
  public:
   /// Capacity: 1 to 2^30; on memcached at most capabilities::max_slots, else errc::unsupported. No
   /// round trip.
   counting_semaphore(session s, std::string name, std::uint32_t capacity,
                      lock_options options = {});
+  /// Releases the permits that are left.
   ~counting_semaphore();
 
   void acquire();
   [[nodiscard]] bool try_acquire() { return acquire_within(one_try); }
   [[nodiscard]] bool try_acquire_for(any_duration timeout) { return acquire_within(timeout.wait); }
   [[nodiscard]] bool try_acquire_until(any_time_point t) { return acquire_within(t.wait); }
+  /// Throws errc::not_owner, and releases nothing, if the object has fewer permits: a release
+  /// cannot create any. A failure at the store is reported to the observer. One round trip for each
+  /// permit.
   void release(std::uint32_t permits = 1);
   std::uint32_t max() const noexcept;
 

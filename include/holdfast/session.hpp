@@ -33,7 +33,7 @@ struct participant {
 
 /// What the store knows about one name.
 struct name_info {
-  std::string name;
+  std::string name;             ///< with the session's prefix
   std::string kind;             ///< mutex, shared_mutex, semaphore, latch, election …; else empty
   std::uint32_t capacity = 0;   ///< permits in all; a latch's starting count
   std::uint32_t remaining = 0;  ///< permits free; a latch's count now
@@ -63,7 +63,8 @@ struct rate_bucket {
 /// it (errc::forked): open a new one there.
 class session {
  public:
-  /// Over a store that holdfast::open() does not know.
+  /// Over a store that holdfast::open() does not know. Throws errc::invalid_argument or unsupported
+  /// for options that the store cannot keep.
   session(std::unique_ptr<store::session_store> store, session_options options = {});
 
   /// What this store promises. No round trip.
@@ -110,7 +111,8 @@ class session {
 };
 
 /// names(), show() and force_release() without a thread (async.hpp). They run one after another on
-/// the session's thread, and delay its other waits.
+/// the session's thread, and delay its other waits. A name that can never be right throws here
+/// (errc::invalid_name).
 pending<std::vector<std::string>> async_names(const session& s, std::string pattern = "*");
 pending<name_info> async_show(const session& s, std::string name);
 pending<std::size_t> async_force_release(const session& s, std::string name,

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <future>
 #include <holdfast/holdfast.hpp>
 #include <random>
@@ -84,9 +85,10 @@ TEST_P(dialect_topologies, a_static_lock_is_released_when_the_program_ends) {
   });
 }
 
-TEST_P(dialect_topologies, only_one_process_at_a_time_holds_the_lock) {
+TEST_P(dialect_topologies, only_one_session_at_a_time_holds_the_lock) {
   on_each_dialect([&](const std::string& dialect, const std::string& name) {
-    int count = 0;
+    std::atomic<int> inside{0};
+    int count = 0;  // not atomic: only the lock protects it
     std::vector<std::jthread> workers;
     for (int i = 0; i < 3; ++i) {
       workers.emplace_back([&] {
@@ -94,7 +96,9 @@ TEST_P(dialect_topologies, only_one_process_at_a_time_holds_the_lock) {
         mutex lock(session, name);
         for (int n = 0; n < 10; ++n) {
           const holdfast::lease held = lock.acquire();
-          ++count;
+          EXPECT_EQ(++inside, 1);
+          (void)session.show(name);  // as long as a request of another worker takes
+          --inside, ++count;
         }
       });
     }

@@ -1,3 +1,4 @@
+#include <atomic>
 #include <thread>
 
 #include "conformance/cell.hpp"
@@ -65,19 +66,22 @@ TEST_P(lingering, threads_of_several_sessions_are_never_inside_together) {
   auto session = another();
   mutex rival{session, name_, for_an_hour()};
   holdfast::fair_mutex queues{session, name_};
-  long inside = 0;  // not atomic: only the lock protects it
+  std::atomic<int> inside{0};
+  long entered = 0;  // not atomic: only the lock protects it
   constexpr int rounds = 50;
   std::vector<std::thread> crew;
   for (mutex* m : {&lock_, &lock_, &rival, &rival, static_cast<mutex*>(&queues)}) {
-    crew.emplace_back([&inside, m] {
+    crew.emplace_back([&, m] {
       for (int i = 0; i < rounds; ++i) {
         const std::lock_guard guard{*m};
-        ++inside;
+        EXPECT_EQ(++inside, 1);
+        (void)here_.show(name_);  // as long as a request of another thread takes
+        --inside, ++entered;
       }
     });
   }
   for (auto& t : crew) t.join();
-  EXPECT_EQ(inside, 5 * rounds);
+  EXPECT_EQ(entered, 5 * rounds);
 }
 
 TEST_P(lingering, an_idle_lock_is_released_after_its_linger_time) {

@@ -180,11 +180,7 @@ TEST_F(repeats, a_refund_whose_repetition_is_half_a_minute_under_way_counts_once
   auto s = holdfast::open("memory:", std::move(o));
   holdfast::rate_limiter tokens{s, "tokens", {{.tokens = 10, .per = 24h * 30}}};
   ASSERT_TRUE(tokens.try_take(10));
-  try {
-    tokens.refund(3);
-  } catch (const holdfast::error& e) {
-    EXPECT_EQ(e.reason(), errc::unavailable);
-  }
+  EXPECT_EQ(reason_of([&] { tokens.refund(3); }), errc::unavailable);
   EXPECT_EQ(tokens.peek().rules.at(0).remaining, 3U);
 }
 

@@ -158,9 +158,14 @@ TEST_F(downgrade_of_what_was_upgraded, that_meets_a_renewal_is_no_loss) {
   port_.before_confirm = [&] { EXPECT_EQ(resize(1)->outcome, granted); };
   EXPECT_EQ(renew(1).outcome, granted);
   EXPECT_EQ(port_.size("n"), 1U);
-  port_.on_leave = [&] { EXPECT_EQ(renew(1).outcome, granted); };
+  bool met = false;
+  port_.on_leave = [&] {
+    met = true;
+    EXPECT_EQ(renew(1).outcome, granted);
+  };
   ASSERT_EQ(resize(100)->outcome, granted);
   EXPECT_EQ(resize(1)->outcome, granted);
+  EXPECT_TRUE(met);
   EXPECT_EQ(renew(1).outcome, granted);
   EXPECT_EQ(release(1).outcome, done);
   EXPECT_EQ(port_.size("n"), 0U);

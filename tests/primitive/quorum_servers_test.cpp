@@ -6,6 +6,7 @@
 #include <future>
 #include <holdfast/holdfast.hpp>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -25,10 +26,10 @@ using holdfast::vote;
 
 class quorum_servers : public testing::Test {
  protected:
-  std::vector<holdfast::session> open() const {
+  std::vector<holdfast::session> open(const std::string& command_timeout = "1s") const {
     std::vector<holdfast::session> sessions;
     for (const auto& server : servers_) {
-      sessions.push_back(holdfast::open(server.url("?command_timeout=1s")));
+      sessions.push_back(holdfast::open(server.url("?command_timeout=" + command_timeout)));
     }
     return sessions;
   }
@@ -54,7 +55,8 @@ TEST_F(quorum_servers, two_of_five_may_die_and_their_forgotten_locks_are_restore
 }
 
 TEST_F(quorum_servers, a_stopped_server_costs_nothing_once_a_majority_has_spoken) {
-  redlock lock(open(), "job");
+  // A round that waited for that server would last for an hour.
+  redlock lock(open("1h"), "job", {.lease = 24h, .node_timeout = 1h});
   (void)lock.acquire().release();
   servers_[2].stop();
   for (int i = 0; i < 20; ++i) EXPECT_FALSE(lock.acquire().release());

@@ -91,11 +91,13 @@ TEST_F(other_commands, hold_exits_with_75_when_the_lock_is_busy) {
 }
 
 TEST_F(other_commands, hold_releases_when_its_output_is_not_read) {
+  holder first(*this, {"l"});
   around.null_stdin = true;
   program p(command({"hold", "l"}), around);
-  p.out = {};  // closes our end of its stdout, most likely before it is written to
-  p.signal(SIGTERM);
-  p.wait();
+  wait_for_waiter("l");
+  p.out = {};  // closes our end of its stdout
+  EXPECT_EQ(first.let_go(), 0);
+  EXPECT_EQ(p.wait(), 125);
   EXPECT_EQ(tool({"try", "l"}).code, 0);
 }
 

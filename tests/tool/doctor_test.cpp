@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "harness/memcached_server.hpp"
+#include "harness/postgres_server.hpp"
 #include "harness/redis_server.hpp"
 #include "tool/fixture.hpp"
 
@@ -33,6 +34,9 @@ class doctor : public holdfast_tool {
     return std::any_of(all.begin(), all.end(),
                        [&](const std::string& one) { return one.starts_with(begins); });
   }
+
+  const std::vector<std::string> not_notified{
+      "warning: a waiter was not notified of the release: it learned of it by polling"};
 };
 
 }  // namespace
@@ -98,6 +102,7 @@ TEST_F(doctor, redis_that_drops_locks_is_78_with_the_command_that_ends_it) {
   const json well = examined({server.url()});
   EXPECT_EQ(well["exit_code"], 0) << well;
   EXPECT_TRUE(any(of(well, "version"), "ok: " + server.socket())) << "which server: " << well;
+  EXPECT_TRUE(any(of(well, "notifications"), "ok: a waiter got the lock ")) << well;
 }
 
 TEST_F(doctor, a_clock_that_differs_is_reported_with_amount_and_direction) {
@@ -134,7 +139,7 @@ TEST_F(doctor, warnings_of_the_library_are_shown_if_settings_cannot_be_judged) {
   EXPECT_NE(said.out.find("maxmemory-policy"), std::string::npos) << all;
 }
 
-TEST_F(doctor, a_user_of_redis_without_rights_is_77_and_one_without_channels_is_not_notified) {
+TEST_F(doctor, a_user_of_redis_without_rights_is_77_and_its_password_is_not_shown) {
   harness::redis_server server;
   server.ask({"acl", "setuser", "reader", "on", ">pw", "~*", "&*", "+@connection", "+@read",
               "+info", "+time", "+subscribe", "+unsubscribe"});
@@ -142,6 +147,31 @@ TEST_F(doctor, a_user_of_redis_without_rights_is_77_and_one_without_channels_is_
   const auto said = tool({"doctor", "--json", url});
   EXPECT_EQ(said.code, 77) << said.out << said.err;
   EXPECT_EQ(said.out.find("pw@"), std::string::npos) << "no password is shown";
+}
+
+// As with a proxy that sends the messages to another server.
+TEST_F(doctor, notifications_of_redis_that_are_lost_are_warned_of) {
+  const harness::redis_server server(
+      {"--rename-command", "PUBLISH", "HIDDEN", "--rename-command", "TOUCH", "PUBLISH"});
+  const json all = examined({server.url()});
+  EXPECT_TRUE(any(of(all, "rights"), "ok: ")) << "the server accepts them: " << all;
+  EXPECT_EQ(of(all, "notifications"), not_notified) << all;
+  EXPECT_EQ(all["exit_code"], 1) << all;
+}
+
+// A session that listens in another database hears nothing.
+TEST_F(doctor, notifications_of_postgres_that_are_lost_are_warned_of) {
+  const harness::postgres_server server;
+  run_to_end({"psql", "-qh", "127.0.0.1", "-p", std::to_string(server.port()), "-U", "postgres",
+              "-c", "create database other"},
+             around);
+  const auto listening = [&](const std::string& in) {
+    return of(examined({server.url("?listen=postgres://postgres%40127.0.0.1:" +
+                                   std::to_string(server.port()) + '/' + in)}),
+              "notifications");
+  };
+  EXPECT_EQ(listening("other"), not_notified);
+  EXPECT_TRUE(any(listening("postgres"), "ok: a waiter got the lock "));
 }
 
 TEST_F(doctor, a_password_on_its_command_line_is_warned_of_once) {

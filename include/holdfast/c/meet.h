@@ -21,7 +21,7 @@ int holdfast_latch_open(holdfast_session* session, const char* name, uint32_t co
 int holdfast_latch_count_down(holdfast_latch* latch, uint32_t n, const holdfast_wait* how,
                               holdfast_error* why);
 /// Waits until the latch is open. One try returns HOLDFAST_BUSY if it is closed. One round trip if
-/// it is open.
+/// it is open, and about one a second while it is closed (latch::wait() in holdfast/latch.hpp).
 int holdfast_latch_wait(holdfast_latch* latch, const holdfast_wait* how, holdfast_error* why);
 /// The present count. One round trip; on ZooKeeper and etcd two if there is no latch.
 int holdfast_latch_remaining(holdfast_latch* latch, uint32_t* count, holdfast_error* why);

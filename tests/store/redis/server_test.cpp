@@ -132,7 +132,7 @@ TEST_F(redis_faults, flushall_under_a_holder_is_reported_as_a_loss) {
 }
 
 // A cache evicts single keys. A name that several may hold keeps no count that nobody lowers.
-TEST_F(redis_faults, a_key_that_is_evicted_alone_is_a_loss_and_the_name_goes_on) {
+TEST_F(redis_faults, a_key_that_is_evicted_alone_stops_no_waiter_and_the_name_goes_on) {
   for (const char* const key : {"", ":d", ":q", ":p", ":l"}) {
     SCOPED_TRACE(key);
     auto a = open(), b = open();
