@@ -1,4 +1,5 @@
 #include <execinfo.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cerrno>
@@ -13,15 +14,23 @@ namespace simulation {
 
 namespace {
 
-// Seconds of real time; a run takes a fraction of a second.
+// Seconds of processor time, so that a busy machine stops no run; a run takes a fraction of a
+// second. One that rests is stopped, too.
 constexpr unsigned endless = 20;
+constexpr unsigned rests = 20 * endless;
+
+void limit_time() {
+  const itimerval most{.it_interval = {}, .it_value = {.tv_sec = endless, .tv_usec = 0}};
+  ::setitimer(ITIMER_PROF, &most, nullptr);
+  ::alarm(rests);
+}
 
 // Prints where a run that does not end loops.
-void show_stack(int) {
+void show_stack(int signal) {
   void* calls[32];
   backtrace_symbols_fd(calls, backtrace(calls, 32), STDERR_FILENO);
-  ::signal(SIGALRM, SIG_DFL);
-  ::raise(SIGALRM);
+  ::signal(signal, SIG_DFL);
+  ::raise(signal);
 }
 
 void write_all(int to, const std::string& text) {
@@ -98,8 +107,10 @@ run_beside::run_beside(const plan& p, bool traced) {
     return;
   }
   ::close(ends[0]);
-  if (traced) ::signal(SIGALRM, show_stack);
-  ::alarm(endless);
+  for (const int s : {SIGALRM, SIGPROF}) {
+    if (traced) ::signal(s, show_stack);
+  }
+  limit_time();
   write_all(ends[1], as_text(run(p, traced)));
   _exit(0);
 }
@@ -134,8 +145,9 @@ outcome run_beside::wait() {
   outcome o;
   if (WIFSIGNALED(status) || text.empty()) {
     const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    o.found = judge::verdict{signal == SIGALRM ? "a run ends" : "the program does not crash",
-                             std::string("signal ") + strsignal(signal)};
+    o.found = judge::verdict{
+        signal == SIGALRM || signal == SIGPROF ? "a run ends" : "the program does not crash",
+        std::string("signal ") + strsignal(signal)};
     return o;
   }
   o.commands = take_number(text);
