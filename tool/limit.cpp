@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <chrono>
+#include <holdfast/timed.hpp>
 #include <stop_token>
 #include <string_view>
 #include <utility>
@@ -46,6 +48,17 @@ rate_decision reset(rate_limiter& l, const limit_options& o, const rate_key& key
                                           "programs that take them have stopped");
 }
 
+/// Without rules if the store does not answer in a moment: the tokens are back nevertheless.
+rate_decision seen_after_refund(const rate_limiter& l, const rate_key& key) {
+  constexpr std::chrono::seconds moment{1};
+  const detail::call_limit in_time{saturated_add(boot_clock::now(), moment)};
+  try {
+    return l.peek(1, key);
+  } catch (const error&) {
+    return {};
+  }
+}
+
 rate_decision decide(rate_limiter& l, const limit_options& o, boot_time deadline,
                      std::stop_token stop) {
   const rate_key key = o.key.empty() ? rate_key{} : rate_key{{.part = "key", .value = o.key}};
@@ -53,7 +66,7 @@ rate_decision decide(rate_limiter& l, const limit_options& o, boot_time deadline
   if (o.reset) return reset(l, o, key, stop);
   if (!o.refund) return l.take_for(o.tokens, time_left(deadline), key, std::move(stop));
   l.refund(o.tokens, key);
-  return l.peek(1, key);
+  return seen_after_refund(l, key);
 }
 
 /// The limiters of other programs have no versions: the library's message names the stored rates.

@@ -45,13 +45,19 @@ meeting_end at_barrier(const session& s, const meet_options& o, const detail::ti
   return {"arrived"};
 }
 
-/// Unknown if the store does not answer in a moment: the time is over.
+/// Unknown if the store does not answer in a moment.
 std::optional<std::uint32_t> remaining_at(const latch& l, boot_time limit) {
   const boot_time until = std::min(saturated_add(boot_clock::now(), a_moment), limit);
   auto asked = async_remaining(l).future();
   if (asked.wait_for(until - boot_clock::now()) != std::future_status::ready) return std::nullopt;
   const auto answer = asked.get();
   return answer ? std::optional(*answer) : std::nullopt;
+}
+
+/// Unknown also if the latch was removed: the full count is not that of a latch that has counted.
+std::optional<std::uint32_t> left_after_counting(const latch& l, const meet_options& o) {
+  const auto left = remaining_at(l, forever);
+  return left == o.count ? std::nullopt : left;
 }
 
 /// Fails if the store does not report in time how many are left.
@@ -73,7 +79,9 @@ void count_down(latch& l, const meet_options& o) {
     l.count_down(o.down);
   } catch (const error& e) {
     if (e.reason() != errc::invalid_argument) throw;
-    const std::string left = std::to_string(l.remaining());
+    const auto now = remaining_at(l, forever);
+    if (!now) throw;
+    const std::string left = std::to_string(*now);
     throw failure_exit(exit_code::usage,
                        printable(o.name) + ": cannot count down by " + std::to_string(o.down) +
                            ": " + left + " of " + std::to_string(o.count) + " are left; " +
@@ -88,7 +96,7 @@ meeting_end at_latch(const session& s, const meet_options& o, const detail::time
   if (o.what == action::remove) return l.remove(), meeting_end{"removed"};
   if (o.what == action::count_down) {
     count_down(l, o);
-    return {"counted", true, l.remaining()};
+    return {"counted", true, left_after_counting(l, o)};
   }
   if (o.what == action::peek) return peek(l, frame.limit());
   const bool open = l.wait_for(time_left(frame.deadline()), stop);

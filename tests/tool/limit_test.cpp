@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <holdfast/rate_limiter.hpp>
 #include <holdfast/session.hpp>
 #include <thread>
 
+#include "harness/fake_redis.hpp"
 #include "tool/fixture.hpp"
 
 namespace tool_test {
@@ -45,6 +47,25 @@ TEST_F(limits, the_answer_has_the_values_for_http_headers) {
   EXPECT_EQ(asked({"--peek"})["outcome"], "refused");
   EXPECT_EQ(asked({"--refund", "-t", "2"})["outcome"], "refunded");
   EXPECT_EQ(asked({"--peek", "-t", "2"})["outcome"], "free");
+}
+
+// A script that repeats a failed command would give back twice.
+TEST_F(limits, a_refund_that_the_store_took_succeeds_whatever_it_answers_next) {
+  std::string looked;
+  const harness::fake_redis server([&](const harness::fake_redis::words& command) {
+    const auto says = [&](const char* word) {
+      return std::find(command.begin(), command.end(), word) != command.end();
+    };
+    if (says("refund")) return std::string("*4\r\n:3\r\n:1\r\n:0\r\n:0\r\n");
+    return says("inspect") ? looked : std::string();
+  });
+  for (const std::string gone : {"-ERR gone\r\n", harness::fake_redis::hang_up}) {
+    looked = gone;
+    const auto refunded =
+        tool({"limit", "api", "--rate", "2/1d", "--refund", "--store", server.url()});
+    EXPECT_EQ(refunded.code, 0) << refunded.err;
+    EXPECT_EQ(refunded.out, "api: refunded\n");
+  }
 }
 
 TEST_F(limits, each_key_has_buckets_of_its_own) {

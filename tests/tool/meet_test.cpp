@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <csignal>
 #include <thread>
 
 #include "harness/eventually.hpp"
+#include "harness/fake_redis.hpp"
 #include "harness/redis_server.hpp"
 #include "tool/fixture.hpp"
 
@@ -96,6 +98,27 @@ TEST_F(meetings, at_a_latch_end_at_their_time_limit_although_the_store_hangs) {
   EXPECT_EQ(peeks.code, 69) << "it does not know whether it is open";
   EXPECT_EQ(peeks.err, "holdfast: ready: the store did not answer in time\n");
   server.ask({"CLIENT", "UNPAUSE"});
+}
+
+// A script that repeats a failed command would count twice.
+TEST_F(meetings, a_count_that_the_store_took_succeeds_whatever_it_answers_next) {
+  std::string looked;
+  const harness::fake_redis server([&](const harness::fake_redis::words& command) {
+    const auto says = [&](const char* word) {
+      return std::find(command.begin(), command.end(), word) != command.end();
+    };
+    if (says("arrive")) return std::string("*4\r\n:3\r\n:2\r\n:1\r\n:0\r\n");
+    return says("inspect") ? looked : std::string();
+  });
+  const words down{"latch", "ready", "3", "--down", "1", "--store", server.url()};
+  looked = "*4\r\n:3\r\n:0\r\n:1\r\n:0\r\n";
+  EXPECT_EQ(tool(down).out, "ready: counted\n") << "the latch was removed in between";
+  for (const std::string gone : {"-ERR gone\r\n", harness::fake_redis::hang_up}) {
+    looked = gone;
+    const auto counted = tool(down);
+    EXPECT_EQ(counted.code, 0) << counted.err;
+    EXPECT_EQ(counted.out, "ready: counted\n");
+  }
 }
 
 TEST_F(meetings, a_peek_reports_the_count_that_is_left) {

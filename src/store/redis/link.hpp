@@ -35,6 +35,7 @@ struct message {
 struct acknowledged {
   std::int64_t by = 0;      ///< the number that have them
   std::int64_t wanted = 0;  ///< the number that must have them
+  std::string refusal{};    ///< what the server said, if it did not count them
   bool enough() const noexcept { return by >= wanted; }
 };
 

@@ -189,6 +189,7 @@ result<node::answer> node::settle_together(const std::vector<part*>& parts) {
     return f;
   }
   said.replicas = {said.replies.back().integer, wanted};  // 0 if it is an error
+  if (said.replies.back().is_error()) said.replicas.refusal = said.replies.back().text;
   // The replicas may follow another primary by now, which the sentinels know.
   if (options_.locate && !said.replicas.enough()) {
     link_.renew_connection({errc::unavailable,

@@ -51,10 +51,14 @@ bool is_refused_command(const resp_value& answer) {
 }
 
 failure too_few(const acknowledged& replicas, const redis_options& o, std::string_view then) {
-  failure f{errc::unavailable, std::to_string(replicas.by) + " replicas acknowledged within " +
-                                   std::to_string(o.ack_timeout.count()) +
-                                   " ms, and ack= asks for " + std::to_string(replicas.wanted) +
-                                   ": " + std::string(then) + "; are the replicas connected?"};
+  const std::string wanted = ", and ack= asks for " + std::to_string(replicas.wanted) + ": ";
+  failure f{errc::unavailable,
+            replicas.refusal.empty()
+                ? std::to_string(replicas.by) + " replicas acknowledged within " +
+                      std::to_string(o.ack_timeout.count()) + " ms" + wanted + std::string(then) +
+                      "; are the replicas connected?"
+                : "the server answered WAIT with '" + replicas.refusal.substr(0, 200) + "'" +
+                      wanted + std::string(then)};
   f.ack_missing = true;
   return f;
 }

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <span>
 #include <string>
@@ -106,7 +107,7 @@ class connection {
   bool over() const;
   bool refused() const;
   /// What answered is no ZooKeeper, or one that only reads.
-  bool foreign() const;
+  std::optional<failure> foreign() const;
 
   /// Notes that these requests are sent now. Returns the argument for proved().
   boot_time asks(requests& all, boot_time now);
@@ -162,7 +163,6 @@ class connection {
   std::thread speaks_;
 };
 
-failure no_zookeeper();
 /// The failure for a result code, with advice. `writes`: the request may have been carried out.
 failure explain(int rc, const zookeeper_options& o, bool writes);
 

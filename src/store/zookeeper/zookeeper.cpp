@@ -37,9 +37,9 @@ status zookeeper_store::open() {
 result<link> zookeeper_store::current() {
   return session_.current([this](const connection* former) -> result<link> {
     if (former != nullptr && former->refused()) return wrong(ZAUTHFAILED);
-    const bool foreign = former != nullptr && former->foreign();
+    auto foreign = former != nullptr ? former->foreign() : std::nullopt;
     const boot_time now = options_.clock->now();
-    if (foreign && now < next_.until()) return no_zookeeper();
+    if (foreign && now < next_.until()) return std::move(*foreign);
     next_.begin(!foreign, now);
     return connection::open(options_);
   });

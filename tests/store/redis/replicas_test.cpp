@@ -350,6 +350,15 @@ TEST(redis_without_replicas, a_lock_is_never_acknowledged) {
   EXPECT_TRUE(contains(refused.text, "asks for 1")) << refused.text;
 }
 
+TEST(redis_without_replicas, a_server_that_does_not_count_them_is_quoted) {
+  const harness::redis_server server({"--rename-command", "WAIT", ""});
+  auto s = holdfast::open(server.url("?ack=1&ack_timeout=50ms"));
+  const auto refused = outcome_of([&] { (void)holdfast::mutex(s, "m").try_lock(); });
+  EXPECT_EQ(refused.reason, errc::unavailable) << refused.text;
+  EXPECT_TRUE(contains(refused.text, "unknown command 'WAIT'")) << refused.text;
+  EXPECT_TRUE(contains(refused.text, "given back")) << refused.text;
+}
+
 TEST(redis_without_replicas, a_user_that_may_not_see_replicas_learns_the_missing_right) {
   const harness::redis_server server;
   server.ask({"ACL", "SETUSER", "limited", "on", ">x", "~*", "&*", "+@all", "-wait"});

@@ -85,6 +85,8 @@ int attempts_at(const std::string& answer) {
       "zookeeper://127.0.0.1:" + std::to_string(other.port()) + "/a?connect_timeout=30s");
   EXPECT_EQ(refused.reason, errc::unavailable) << refused.text;
   EXPECT_TRUE(harness::contains(refused.text, "no ZooKeeper")) << refused.text;
+  EXPECT_TRUE(harness::contains(refused.text, "at 127.0.0.1:" + std::to_string(other.port()) + " "))
+      << refused.text;
   return asked;
 }
 
