@@ -482,10 +482,17 @@ result<etcd_store::version_now> etcd_store::make_record(const std::string& key,
   *t.add_compare() = not_there(key);
   *t.add_success() = put(key, text, *lease);
   *t.add_failure()->mutable_request_range() = one(key);
-  const auto done = transact(t);
+  auto done = transact(t);
   if (!done) {
     done.error().outcome_unknown ? doubt(doubtful_, key, *lease) : revoke(*lease);
-    return done.error();
+    // The session has another lease.
+    if (done.error().code == errc::lost) {
+      done.error().code = errc::unavailable;
+      done.error().what =
+          "the record's lease ended before it was written: the servers answer later than the "
+          "record is to be kept";
+    }
+    return std::move(done.error());
   }
   const auto has = done->succeeded() ? *lease : lease_in(done->responses(0));
   if (has != *lease) revoke(*lease);

@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <future>
 #include <holdfast/guard.hpp>
 #include <optional>
+#include <set>
+#include <sstream>
 #include <string>
 #include <thread>
 
@@ -108,6 +111,46 @@ TEST(etcd_leases, a_record_is_kept_for_the_longest_time_of_its_users) {
   EXPECT_EQ(store->record("latch", false, nullptr).value().text, "three");
 }
 
+bool is_over(const std::string& lease) {
+  return calm_cluster().ctl("lease timetolive " + lease).find("already expired") !=
+         std::string::npos;
+}
+
+std::set<std::string> all_leases() {
+  std::istringstream lines(calm_cluster().ctl("lease list"));
+  std::set<std::string> all;
+  std::string heading;
+  std::getline(lines, heading);
+  for (std::string id; std::getline(lines, id);) all.insert(id);
+  return all;
+}
+
+// The answer to the request for the lease is late.
+TEST(etcd_leases, a_record_whose_lease_ends_before_it_is_written_is_no_lost_session) {
+  using namespace holdfast::store;
+  harness::fault_proxy network(calm_cluster().port(0));
+  auto options = options_at("127.0.0.1:" + std::to_string(network.port()) + fresh_base());
+  options.clock = &holdfast::real_clock();
+  options.command_timeout = 1h;
+  const auto store = etcd::open_etcd(options).value();
+  const auto before = all_leases();
+  network.with([](auto& relay) { relay.stall(harness::way::down); });
+  auto made =
+      std::async(std::launch::async, [&] { return store->replace("latch", "one", -1, 1'000'000); });
+  std::string id;
+  harness::eventually("it has a lease", [&] {
+    for (const auto& one : all_leases()) id = before.contains(one) ? id : one;
+    return !id.empty();
+  });
+  harness::eventually("the lease ends", [&] { return is_over(id); });
+  network.heal();
+  const auto told = made.get();
+  ASSERT_FALSE(told);
+  EXPECT_EQ(told.error().code, holdfast::errc::unavailable) << told.error().what;
+  EXPECT_NE(told.error().what.find("the record's lease ended"), std::string::npos)
+      << told.error().what;
+}
+
 // The connection is cut after more and more bytes of the answers, until the second answer is lost:
 // the record exists then, and is requested again.
 TEST(etcd_leases, an_unanswered_creation_of_a_record_succeeds_when_repeated) {
@@ -132,11 +175,6 @@ TEST(etcd_leases, an_unanswered_creation_of_a_record_succeeds_when_repeated) {
     EXPECT_EQ(witness->record(name, false, nullptr).value().text, "one") << pass;
   }
   EXPECT_TRUE(late) << "no such answer was lost";
-}
-
-bool is_over(const std::string& lease) {
-  return calm_cluster().ctl("lease timetolive " + lease).find("already expired") !=
-         std::string::npos;
 }
 
 /// The connection is cut after more and more bytes of the answers to one session's requests about
