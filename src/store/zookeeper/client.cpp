@@ -149,18 +149,8 @@ status has_two_threads() {
   return done{};
 }
 
-peer_address peer_of(zhandle_t* handle) {
-  peer_address at;
-  at.size = sizeof at.bytes;
-  auto* const room = reinterpret_cast<sockaddr*>(&at.bytes);
-  if (zookeeper_get_connected_host(handle, room, &at.size) == nullptr) at.size = 0;
-  return at;
-}
-
-/// The connection may be over before its peer was asked for.
-failure no_zookeeper(const std::string& hosts, const peer_address& peer) {
-  std::string at = text_of(peer);
-  if (at.empty()) at = (hosts.find(',') == hosts.npos ? "" : "one of ") + hosts;
+failure no_zookeeper(const std::string& hosts) {
+  const std::string at = (hosts.find(',') == hosts.npos ? "" : "one of ") + hosts;
   return {errc::unavailable,
           "what answers at " + at + " is no ZooKeeper, or one that only reads; is the port right?"};
 }
@@ -228,17 +218,17 @@ void connection::close() {
 void connection::on_session(zhandle_t* handle, int type, int state, const char*, void* context) {
   if (type != ZOO_SESSION_EVENT || zoo_get_context(handle) == nullptr) return;
   auto& self = *static_cast<connection*>(context);
-  // The client's other thread may already have gone on to the next server. The address is read
-  // before the time: if the address is of the next server, so is the time.
-  const peer_address at = peer_of(handle);
   const std::chrono::milliseconds agreed{zoo_recv_timeout(handle)};
   const bool no_time = state == ZOO_CONNECTED_STATE && agreed < shortest_session;
   if (no_time || state == ZOO_READONLY_STATE) {  // nobody asked for a session that only reads
     const std::lock_guard guard{self.mutex_};
     self.foreign_ = true;
-    self.member_ = at;
   } else if (state == ZOO_CONNECTED_STATE) {
     self.time_->agreed(agreed);
+    peer_address at;
+    at.size = sizeof at.bytes;
+    auto* const room = reinterpret_cast<sockaddr*>(&at.bytes);
+    if (zookeeper_get_connected_host(handle, room, &at.size) == nullptr) at.size = 0;
     const std::lock_guard guard{self.mutex_};
     self.session_ = static_cast<std::uint64_t>(zoo_client_id(handle)->client_id);
     self.member_ = at;
@@ -312,7 +302,7 @@ status connection::wait_connected(boot_time until) {
   std::unique_lock lock{mutex_};
   wait_for(*options_.clock, lock, changed_, until, [this] { return connected_ || is_over(); });
   if (refused_) return explain(ZAUTHFAILED, options_, false);
-  if (foreign_) return no_zookeeper(options_.hosts, member_);
+  if (foreign_) return no_zookeeper(options_.hosts);
   if (connected_) return done{};
   return failure{errc::unavailable,
                  "no server accepted the session within " +
@@ -328,7 +318,7 @@ bool connection::over() const {
 std::optional<failure> connection::foreign() const {
   const std::lock_guard guard{mutex_};
   if (!foreign_) return std::nullopt;
-  return no_zookeeper(options_.hosts, member_);
+  return no_zookeeper(options_.hosts);
 }
 
 bool connection::refused() const {

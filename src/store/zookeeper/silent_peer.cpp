@@ -1,7 +1,6 @@
 #include "store/zookeeper/silent_peer.hpp"
 
 #include <fcntl.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
@@ -78,16 +77,6 @@ int number_in(const std::string& text) {
 constexpr const char* descriptors = "/proc/self/fd";
 
 }  // namespace
-
-std::string text_of(const peer_address& peer) {
-  char host[NI_MAXHOST], port[NI_MAXSERV];
-  const auto* const at = reinterpret_cast<const sockaddr*>(&peer.bytes);
-  const int rc = ::getnameinfo(at, peer.size, host, sizeof host, port, sizeof port,
-                               NI_NUMERICHOST | NI_NUMERICSERV);
-  if (rc != 0) return {};
-  const std::string name = host;
-  return (at->sa_family == AF_INET6 ? '[' + name + ']' : name) + ':' + port;
-}
 
 std::vector<ino_t> sockets_of_others() noexcept try {
   std::vector<ino_t> all;

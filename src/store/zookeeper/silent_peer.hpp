@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace holdfast::store::zookeeper {
@@ -15,9 +14,6 @@ struct peer_address {
   sockaddr_storage bytes{};
   socklen_t size = 0;
 };
-
-/// "127.0.0.1:2181"; empty if there is none.
-std::string text_of(const peer_address& peer);
 
 /// The inode numbers of the sockets that this process has now, sorted. They do not belong to a
 /// client that is created later: in a child of fork() they are its parent's.
