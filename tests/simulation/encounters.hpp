@@ -24,6 +24,8 @@ inline constexpr std::uint64_t unlike_seeds = std::uint64_t{1} << 48;
 /// From this seed on, steps of any plan also use further forms of the same calls, processes name
 /// further options, and what is shown is judged in full.
 inline constexpr std::uint64_t form_seeds = std::uint64_t{1} << 49;
+/// From this seed on, threads of any plan also rest, so that what is left behind is seen.
+inline constexpr std::uint64_t resting_seeds = std::uint64_t{1} << 50;
 /// The first seed of a search. Three of 12,346 runs from form_seeds on broke a rule, and it is not
 /// known yet whether the rules or the library are wrong (docs/testing.md).
 inline constexpr std::uint64_t fresh_seeds = unlike_seeds;
