@@ -110,15 +110,16 @@ void die_unheard(random_source& r, plan& p) {
 
 // One thing goes wrong, so the rules about the others stay strict.
 void have_one_trouble(random_source& r, plan& p) {
-  const bool has_freezes = p.about != theme::sessions && p.about != theme::rows && !p.names.empty();
+  const bool has_freezes = p.about != theme::sessions && p.about != theme::rows;
   make_calm(p);
-  if (p.about != theme::items && r.one_in(3)) return stop_the_servers(r, p);
-  if (has_freezes && r.one_in(2)) return hang_at_the_end_of_waits(r, p);
+  const bool dies = p.store == store_kind::sees_death && r.one_in(2);
+  if (!dies && p.about != theme::items && r.one_in(3)) return stop_the_servers(r, p);
+  if (!dies && has_freezes && r.one_in(2)) return hang_at_the_end_of_waits(r, p);
   p.network.lose_reply = static_cast<unsigned>(30 + r.below(250));
   p.network.lose_request = r.one_in(2) ? 0 : static_cast<unsigned>(30 + r.below(200));
   p.network.until = r.between(5, 20) * second;
   p.command_timeout = r.between(200, 800) * millisecond;
-  if (p.store == store_kind::sees_death) die_unheard(r, p);
+  if (dies) die_unheard(r, p);
 }
 
 // Threads rest between their steps, and leases are long: what is left behind at the store is seen.
@@ -131,8 +132,11 @@ void rest(random_source& r, plan& p) {
     one.linger = 0;
   }
   const nanos shortest = p.about == theme::sessions ? 12 * second : 2 * second;
+  const bool several = p.has_only_locks() && waits_for_several(p);
   p.for_each_step([&](step& s, const process_plan&) {
-    if (r.one_in(2)) s.think += r.between(shortest, 2 * shortest);
+    if (!r.one_in(4)) s.think += r.between(shortest, 2 * shortest);
+    if (several && !s.forces && r.one_in(3)) s.several = true;
+    if (s.several && r.one_in(2)) s.form = 5;
     if (p.names[s.name].kind >= lock_kind::latch || r.one_in(2)) return;
     s.wait = r.one_in(2) ? 0 : r.between(20, 900) * millisecond;
   });
@@ -156,6 +160,11 @@ void wait_for_hardly_longer(random_source& r, plan& p) {
   make_calm(p);
   p.network.slow_reply = static_cast<unsigned>(100 + r.below(900));
   p.network.slowest_late = r.between(10, 500) * millisecond;
+  for (auto& n : p.names) {
+    if (n.kind != lock_kind::limiter) continue;
+    n.per = r.between(100, 2000) * millisecond;
+    n.grows = n.shrinks = false;
+  }
   p.for_each_step([&](step& s, const process_plan&) {
     if (p.names[s.name].kind != lock_kind::limiter || r.one_in(3)) return;
     s.deed = static_cast<unsigned>(5 + r.below(2));
@@ -195,8 +204,8 @@ void leave_in_turns(random_source& r, plan& p) {
   nanos at = 0;
   std::size_t node = 0;
   for (auto more = 5 + r.below(10); more > 0; --more) {
-    at += r.between(500, 1500) * millisecond;
-    const nanos length = r.between(300, 3000) * millisecond;
+    at += r.between(500, 1000) * millisecond;
+    const nanos length = r.between(500, 5000) * millisecond;
     const auto what = r.one_in(2) ? fault_plan::kind::freeze : fault_plan::kind::restart;
     p.faults.push_back({.what = what, .at = at, .length = length, .store = node});
     at += length;
@@ -212,17 +221,18 @@ void mix_rests(plan& p) {
     return;
   if (has(p, lock_kind::redlock)) {
     if (r.one_in(3)) return leave_in_turns(r, p);
-    if (r.one_in(3)) answer_renewals_late(r, p);
+    if (!r.one_in(2)) return;
+    answer_renewals_late(r, p);
+    p.network.slow_reply = static_cast<unsigned>(600 + r.below(400));
   } else if (p.about == theme::barriers) {
     const auto& first = p.processes.front().threads;
     const bool has_steps = !first.empty() && !first.front().steps.empty();
-    if (has_steps && r.one_in(3)) drop_out_first(r, p);
+    if (has_steps && r.one_in(2)) drop_out_first(r, p);
   } else if (has(p, lock_kind::condition) && r.one_in(3)) {
     lose_wakeups(r, p);
   } else if (has(p, lock_kind::limiter) && r.one_in(3)) {
     wait_for_hardly_longer(r, p);
-  } else if (p.about != theme::rates && p.about != theme::worse && p.others.empty() &&
-             r.one_in(2)) {
+  } else if (p.about != theme::worse && p.others.empty() && r.one_in(2)) {
     if (!p.calm()) have_one_trouble(r, p);
     rest(r, p);
   }
