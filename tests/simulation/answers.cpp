@@ -62,6 +62,8 @@ void judge_nodes(judge& to, const plan& p, const std::string& name, nanos asked,
   const bool well = p.seed >= form_seeds && majority_is_well(p, asked, now, process);
   if (p.seed < unlike_seeds || !rest.only_late_answers(180 * millisecond)) return;
   if (!long_ago && !well) return;
+  // Its limit came before the answers.
+  if (p.network.slow_reply > 0 && now - asked <= p.network.slowest_late + millisecond) return;
   to.violated("a redlock whose nodes all answer is not unavailable", name);
 }
 

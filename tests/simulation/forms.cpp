@@ -113,7 +113,9 @@ void have_one_trouble(random_source& r, plan& p) {
   const bool has_freezes = p.about != theme::sessions && p.about != theme::rows;
   make_calm(p);
   const bool dies = p.store == store_kind::sees_death && r.one_in(2);
-  if (!dies && p.about != theme::items && r.one_in(3)) return stop_the_servers(r, p);
+  // These servers forget all locks when they stop.
+  const bool keeps = p.about != theme::items && p.about != theme::sessions;
+  if (!dies && keeps && r.one_in(3)) return stop_the_servers(r, p);
   if (!dies && has_freezes && r.one_in(2)) return hang_at_the_end_of_waits(r, p);
   p.network.lose_reply = static_cast<unsigned>(30 + r.below(250));
   p.network.lose_request = r.one_in(2) ? 0 : static_cast<unsigned>(30 + r.below(200));

@@ -535,6 +535,11 @@ TEST(answers, find_a_redlock_that_is_unavailable_although_its_nodes_answer) {
   };
   EXPECT_EQ(rule_at(10 * second + 1), "a redlock whose nodes all answer is not unavailable");
   EXPECT_EQ(rule_at(10 * second), std::nullopt) << "soon after the outage";
+  EXPECT_EQ(rule_of([&](judge& j) {
+              judge_nodes(j, p, "n0", 20 * second, 20 * second + 181 * millisecond, 0);
+            }),
+            std::nullopt)
+      << "the answers may come after the limit";
   p.network.slowest_late += millisecond;
   EXPECT_EQ(rule_at(20 * second), std::nullopt) << "an answer may be too late";
   p.network.slowest_late -= millisecond;
