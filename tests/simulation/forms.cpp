@@ -216,6 +216,9 @@ void leave_in_turns(random_source& r, plan& p) {
 }
 
 void mix_rests(plan& p) {
+  // Where tokens alone are shared, there is nothing to be left behind, and the order of the steps
+  // matters.
+  const bool leaves_entries = p.about != theme::rates || has(p, lock_kind::admission);
   random_source r(random_source(p.seed + 127'000'000'000).next());
   const bool keeps = std::any_of(p.processes.begin(), p.processes.end(),
                                  [](const auto& one) { return one.keep > 0; });
@@ -234,7 +237,7 @@ void mix_rests(plan& p) {
     lose_wakeups(r, p);
   } else if (has(p, lock_kind::limiter) && r.one_in(3)) {
     wait_for_hardly_longer(r, p);
-  } else if (p.about != theme::worse && p.others.empty() && r.one_in(2)) {
+  } else if (leaves_entries && p.about != theme::worse && p.others.empty() && r.one_in(2)) {
     if (!p.calm()) have_one_trouble(r, p);
     rest(r, p);
   }

@@ -272,9 +272,9 @@ void phase_book::told_unknown(int process) {
 }
 
 // A participant's own arrival may have broken before its answer came: repeated, it is a new
-// arrival.
+// arrival. Where all participants have dropped out, no record shows the arrivals of any of them.
 void phase_book::told_too_soon(int process) const {
-  if (broke_ > 0 || forgot_) return;
+  if (broke_ > 0 || forgot_ || (for_good_ && was_empty_)) return;
   violated("the library asks again for an arrival that was not answered",
            name_of(process) + " is told that nobody knows it any more");
 }

@@ -394,6 +394,16 @@ TEST(books, find_an_uncleared_barrier_and_a_record_forgotten_too_soon) {
   EXPECT_FALSE(cleared(0));
   const auto told = rule_of([](judge& j) { phase_book(j, "n0", 2, false).told_too_soon(1); });
   EXPECT_EQ(told, "the library asks again for an arrival that was not answered");
+  const auto told_when_all_have_left = rule_of([](judge& j) {
+    phase_book b(j, "n0", 2, false);
+    const auto nobody = [](std::string_view) { return 0; };
+    holdfast::store::permits_record r;
+    r.queue.resize(1);  // has dropped out
+    b.stands(r, 0, nobody);
+    b.stands({}, 1, nobody);
+    b.told_too_soon(1);
+  });
+  EXPECT_EQ(told_when_all_have_left, std::nullopt);
 }
 
 TEST(books, find_participants_that_stay_at_a_barrier_for_too_long) {
