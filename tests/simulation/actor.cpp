@@ -199,9 +199,13 @@ void actor::judge_wait(bool got, bool stoppable) const {
   // A redlock asks its nodes together, for the lock and then for the greatest fence, and releases
   // the grants of a vote that failed.
   const bool by_votes = of.whole.names[s.name].kind == lock_kind::redlock;
+  // MariaDB's client gives a new connection a second at least.
+  const nanos longest_command = of.whole.store == store_kind::mariadb
+                                    ? std::max(second, of.whole.command_timeout)
+                                    : of.whole.command_timeout;
   const nanos one_try = of.whole.calm() ? 0
                         : by_votes      ? 3 * time_of_a_node
-                                        : commands_of_a_try() * of.whole.command_timeout;
+                                        : commands_of_a_try() * longest_command;
   nanos most = (s.wait == 0 ? one_try : s.wait) + deadline_slack;
   // A session calls a server with advisory locks one call after the other, each over a new
   // connection: a call comes after those of three threads, and after the session's own.

@@ -62,6 +62,8 @@ void judge_nodes(judge& to, const plan& p, const std::string& name, nanos asked,
   const bool well = p.seed >= form_seeds && majority_is_well(p, asked, now, process);
   if (p.seed < unlike_seeds || !rest.only_late_answers(180 * millisecond)) return;
   if (!long_ago && !well) return;
+  // Its limit came before the answers.
+  if (p.network.slow_reply > 0 && now - asked <= p.network.slowest_late + millisecond) return;
   to.violated("a redlock whose nodes all answer is not unavailable", name);
 }
 
@@ -89,6 +91,80 @@ void judge_reason(judge& to, const std::string& name, const holdfast::admitted& 
   if (tokens ? shown : none) return;
   to.violated("a refused admission says what was missing last",
               name + ": " + (tokens ? "tokens, and shows none" : "permits, and shows tokens"));
+}
+
+// Of a semaphore, what is held and what is free add up.
+void judge_what_is_shown(judge& to, const plan& p, const std::string& name, std::uint32_t permits,
+                         const holdfast::name_info& shows) {
+  std::uint64_t held = 0;
+  const std::chrono::nanoseconds longest(2 * p.longest_lease());
+  bool right = shows.name == name && !shows.holders.empty();
+  std::string all;
+  for (const auto& h : shows.holders) {
+    const auto process = static_cast<std::size_t>(h.pid) - 1001;
+    right = right && process < p.processes.size() && h.short_id.size() == 8;
+    right = right && (!h.expires_in || *h.expires_in <= longest);
+    held += h.weight;
+    all += " P" + std::to_string(h.pid - 1000) + " weight " + std::to_string(h.weight) + " for " +
+           std::to_string(h.expires_in.value_or(std::chrono::milliseconds(-1)).count()) + " ms";
+  }
+  for (const auto& w : shows.waiters) right = right && w.fence == 0 && w.short_id.size() == 8;
+  if (permits > 0) {
+    right = right && shows.capacity == permits && shows.remaining + held == permits;
+    right = right && shows.kind == "semaphore";
+  }
+  if (right) return;
+  to.violated("what is shown of a name adds up",
+              shows.kind + " " + shows.name + ": " + std::to_string(shows.remaining) + " of " +
+                  std::to_string(shows.capacity) + " are free;" + all);
+}
+
+// A full one is not listed.
+void judge_bucket(judge& to, const std::string& name, const holdfast::rate_bucket* listed,
+                  std::uint64_t burst, std::uint64_t before, std::uint64_t after) {
+  const auto shown = listed == nullptr ? burst : listed->remaining;
+  const bool right = listed == nullptr ? after == burst
+                                       : shown >= before && shown <= after &&
+                                             listed->limit == burst && listed->error.empty();
+  if (right) return;
+  to.violated("a bucket is listed as it is",
+              name + ": " + std::to_string(shown) + " tokens, from " + std::to_string(before) +
+                  " to " + std::to_string(after) + " of " + std::to_string(burst));
+}
+
+// One waits at the store, or the lock is on its way to it, and max_waiters wait behind it.
+void judge_crowd(judge& to, const std::string& name, int process, std::size_t wait,
+                 std::size_t most) {
+  if (most == 0 || wait <= most + 1) return;
+  to.violated("no more threads of a process wait than max_waiters says",
+              "P" + std::to_string(process) + ": " + std::to_string(wait) + " at " + name);
+}
+
+void judge_votes(judge& to, const std::string& name, const std::vector<holdfast::vote>& votes,
+                 std::size_t nodes) {
+  const auto granted = std::count(votes.begin(), votes.end(), holdfast::vote::granted);
+  if (votes.size() == nodes && 2 * static_cast<std::size_t>(granted) > nodes) return;
+  to.violated("a redlock is held by a majority",
+              name + ": " + std::to_string(granted) + " of " + std::to_string(nodes));
+}
+
+// What is at a node that had not granted this lease is of an earlier one.
+void judge_rest_of_a_redlock(judge& to, const std::string& what,
+                             const std::vector<holdfast::vote>& had,
+                             const std::vector<bool>& left) {
+  std::size_t its = 0;
+  for (std::size_t i = 0; i < left.size(); ++i)
+    its += left[i] && had.at(i) == holdfast::vote::granted ? 1U : 0U;
+  if (2 * its >= left.size())
+    to.violated("a redlock that is released is held by no majority", what);
+}
+
+// Some answers come later than node_timeout.
+void judge_lost_redlock(judge& to, const plan& p, const std::string& name) {
+  const bool in_time = p.seed >= form_seeds && p.renews() &&
+                       p.only_late_answers(p.longest_lease() / 8) &&
+                       p.machine.preempt_permille == 0;
+  if (in_time) to.violated("a redlock whose nodes answer in time is not lost", name);
 }
 
 }  // namespace simulation

@@ -2,9 +2,12 @@
 
 #include <cstdint>
 #include <holdfast/admission.hpp>
+#include <holdfast/redlock.hpp>
+#include <holdfast/session.hpp>
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "simulation/judge.hpp"
 #include "simulation/plan.hpp"
@@ -39,5 +42,22 @@ void judge_wait_for_tokens(judge& to, const plan& p, const std::string& name, na
 void judge_take(judge& to, const std::string& name, nanos took, nanos due);
 /// What a refused admission says, where no message is late.
 void judge_reason(judge& to, const std::string& name, const holdfast::admitted& refused);
+/// What is shown of a name that is held, in a run without faults; `permits`: of a semaphore.
+void judge_what_is_shown(judge& to, const plan& p, const std::string& name, std::uint32_t permits,
+                         const holdfast::name_info& shows);
+/// How a bucket is listed, or that it is not; it had these numbers of tokens before and afterwards.
+void judge_bucket(judge& to, const std::string& name, const holdfast::rate_bucket* listed,
+                  std::uint64_t burst, std::uint64_t before, std::uint64_t after);
+/// So many threads of a process have waited for a moment; `most`: its max_waiters.
+void judge_crowd(judge& to, const std::string& name, int process, std::size_t wait,
+                 std::size_t most);
+/// The votes of a redlock that was acquired a moment ago, in a run without faults.
+void judge_votes(judge& to, const std::string& name, const std::vector<holdfast::vote>& votes,
+                 std::size_t nodes);
+/// A redlock was released that had these votes; at some nodes its process still has something.
+void judge_rest_of_a_redlock(judge& to, const std::string& what,
+                             const std::vector<holdfast::vote>& had, const std::vector<bool>& left);
+/// A redlock was lost.
+void judge_lost_redlock(judge& to, const plan& p, const std::string& name);
 
 }  // namespace simulation

@@ -24,8 +24,10 @@ inline constexpr std::uint64_t unlike_seeds = std::uint64_t{1} << 48;
 /// From this seed on, steps of any plan also use further forms of the same calls, processes name
 /// further options, and what is shown is judged in full.
 inline constexpr std::uint64_t form_seeds = std::uint64_t{1} << 49;
+/// From this seed on, threads of any plan also rest, so that what is left behind is seen.
+inline constexpr std::uint64_t resting_seeds = std::uint64_t{1} << 50;
 /// The first seed of a search.
-inline constexpr std::uint64_t fresh_seeds = form_seeds;
+inline constexpr std::uint64_t fresh_seeds = resting_seeds;
 /// Each of these functions changes the plan; false if it has nothing of its kind for this plan.
 bool arrange_encounters(plan& p);
 bool arrange_endings_of_leases(plan& p);

@@ -355,35 +355,11 @@ struct lock_actor : actor {
           "each holder is shown with its reason",
           name + ": " + std::to_string(seen.size()) + " are shown; " + of.at_the_stores(name));
     }
-    if (of.whole.seed >= form_seeds && has_leases()) judge_what_is_shown(shows);
+    if (of.whole.seed >= form_seeds && has_leases())
+      judge_what_is_shown(of.rules, of.whole, name, at.semaphore ? at.semaphore->capacity() : 0,
+                          shows);
     if (std::find(listed.begin(), listed.end(), name) != listed.end()) return;
     of.rules.violated("a name that is held is listed", name);
-  }
-
-  // Of a semaphore, what is held and what is free add up.
-  void judge_what_is_shown(const holdfast::name_info& shows) const {
-    std::uint64_t held = 0;
-    bool right = shows.name == name && !shows.holders.empty();
-    for (const auto& h : shows.holders) {
-      const auto process = static_cast<std::size_t>(h.pid) - 1001;
-      right = right && process < of.whole.processes.size() && h.short_id.size() == 8;
-      right = right && (!h.expires_in || *h.expires_in <= in_ms(2 * of.whole.longest_lease()));
-      held += h.weight;
-    }
-    for (const auto& w : shows.waiters) right = right && w.fence == 0 && w.short_id.size() == 8;
-    if (at.semaphore) {
-      const auto most = at.semaphore->capacity();
-      right = right && shows.capacity == most && shows.remaining + held == most;
-      right = right && shows.kind == "semaphore";
-    }
-    if (right) return;
-    std::string all;
-    for (const auto& h : shows.holders)
-      all += " P" + std::to_string(h.pid - 1000) + " weight " + std::to_string(h.weight) + " for " +
-             std::to_string(h.expires_in.value_or(std::chrono::milliseconds(-1)).count()) + " ms";
-    of.rules.violated("what is shown of a name adds up",
-                      shows.kind + " " + shows.name + ": " + std::to_string(shows.remaining) +
-                          " of " + std::to_string(shows.capacity) + " are free;" + all);
   }
 
   // Checks that the permits this thread holds do not count as free.

@@ -33,7 +33,9 @@ phase_book::places phase_book::read(const holdfast::store::permits_record& r,
 }
 
 void phase_book::stands(const holdfast::store::permits_record& at_the_server, nanos now,
-                        const std::function<int(std::string_view)>& process_of) {
+                        const std::function<int(std::string_view)>& process_of,
+                        std::int64_t clock) {
+  judge_stay(at_the_server, clock);
   places next = read(at_the_server, process_of);
   for (const auto& [who, at] : next) {
     for_good_ = for_good_ || at.for_good;
@@ -57,6 +59,20 @@ void phase_book::stands(const holdfast::store::permits_record& at_the_server, na
   arrived_.clear();
   granted_.clear();
   another_record_ = emptied_ = false;
+}
+
+// Each command removes what has ended. The name of a participant's process is removed when it drops
+// out.
+void phase_book::judge_stay(const holdfast::store::permits_record& r, std::int64_t clock) const {
+  std::size_t out = 0;
+  for (const auto& w : r.queue) {
+    out += w.peer.empty() ? 1U : 0U;
+    if (w.expires_at >= clock) continue;
+    violated("no participant whose lease has ended stays at a barrier",
+             "one has ended " + std::to_string(clock - w.expires_at) + " us ago");
+  }
+  if (out < count_) return;
+  violated("a barrier that all participants have left begins anew", "it is full of them");
 }
 
 // A participant whose arrival is unanswered arrives in the next phase if its own broke meanwhile.

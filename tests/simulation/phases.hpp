@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <holdfast/store/command.hpp>
@@ -39,9 +40,9 @@ class phase_book {
   /// The answer said that the participant continues. The record may not show that any more, if the
   /// next query found a participant dead.
   void goes_on(const owner& who, int process) { granted_[who] = process; }
-  /// The state of the barrier after a command.
+  /// The state of the barrier after a command; `clock`: the server's time.
   void stands(const holdfast::store::permits_record& at_the_server, nanos now,
-              const std::function<int(std::string_view)>& process_of);
+              const std::function<int(std::string_view)>& process_of, std::int64_t clock = 0);
   /// The server carried out a request of the process for which no thread waited any more.
   void late_request(int process) { of_[process].late = true; }
   /// The last participant to arrive runs the completion function before the others continue.
@@ -114,6 +115,7 @@ class phase_book {
               const std::function<int(std::string_view)>& process_of) const;
   void opens_and_breaks(const places& next, nanos now);
   void arrive_again(const places& next);
+  void judge_stay(const holdfast::store::permits_record& r, std::int64_t clock) const;
   bool opens(const places& next, nanos now);
   void judge_opening(std::size_t gone_on, const places& next) const;
   void breaks(const places& next, nanos now);

@@ -45,8 +45,8 @@ class listener final : public holdfast::observer {
       of_.rules.violated("a redlock is not in doubt while a majority answers",
                          std::string(to_string(e.kind)) + " " + std::string(e.name));
     }
-    if (e.kind == kind::lost && is_redlock(e) && of_.whole.seed >= form_seeds && renews_in_time()) {
-      of_.rules.violated("a redlock whose nodes answer in time is not lost", std::string(e.name));
+    if (e.kind == kind::lost && is_redlock(e)) {
+      judge_lost_redlock(of_.rules, of_.whole, std::string(e.name));
     }
     if (e.kind == kind::lost && is_redlock(e) && bears_its_outages(of_.whole)) {
       of_.rules.violated("a redlock is not lost by an outage that is short beside its lease",
@@ -64,12 +64,6 @@ class listener final : public holdfast::observer {
   }
 
  private:
-  // Some answers come later than node_timeout.
-  bool renews_in_time() const {
-    return of_.whole.renews() && of_.whole.only_late_answers(of_.whole.longest_lease() / 8) &&
-           of_.whole.machine.preempt_permille == 0;
-  }
-
   bool is_redlock(const holdfast::event& e) const {
     for (std::size_t i = 0; i < of_.whole.names.size(); ++i) {
       if (e.name == scene::name_of(i)) return of_.whole.names[i].kind == lock_kind::redlock;

@@ -135,19 +135,8 @@ struct limiter_actor : actor {
           i == 0 ? std::vector<std::string>{} : std::vector{std::string(key.front().value)};
       const auto one =
           std::find_if(all.begin(), all.end(), [&](const auto& b) { return b.key == of_key; });
-      const auto shown = one == all.end() ? books[i]->burst() : one->remaining;
-      const auto least = before.rules[i].remaining;
-      const auto most = one == all.end() ? books[i]->burst() : after.rules[i].remaining;
-      const bool is_right = one == all.end()
-                                ? after.rules[i].remaining == most
-                                : shown >= least && shown <= most &&
-                                      one->limit == books[i]->burst() && one->error.empty();
-      if (is_right) continue;
-      of.rules.violated("a bucket is listed as it is",
-                        name + ": " + std::to_string(shown) + " tokens, from " +
-                            std::to_string(least) + " to " +
-                            std::to_string(after.rules[i].remaining) + " of " +
-                            std::to_string(books[i]->burst()));
+      judge_bucket(of.rules, name, one == all.end() ? nullptr : &*one, books[i]->burst(),
+                   before.rules[i].remaining, after.rules[i].remaining);
     }
   }
 

@@ -743,8 +743,9 @@ void server::show(std::span<const named_command> carried_out,
     if (broke) at->second->arrives_where_it_breaks(number_of(c.command.peer));
   }
   for (const auto& [name, book] : looked_at_) {
-    book->stands(barrier_of(name), world_.now(),
-                 [this](std::string_view peer) { return number_of(peer); });
+    book->stands(
+        barrier_of(name), world_.now(), [this](std::string_view peer) { return number_of(peer); },
+        time().now_at);
   }
 }
 

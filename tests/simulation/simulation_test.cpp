@@ -19,6 +19,7 @@
 #include "simulation/books.hpp"
 #include "simulation/encounters.hpp"
 #include "simulation/local_order.hpp"
+#include "simulation/scene.hpp"
 #include "simulation/search.hpp"
 
 namespace {
@@ -395,6 +396,24 @@ TEST(books, find_an_uncleared_barrier_and_a_record_forgotten_too_soon) {
   EXPECT_EQ(told, "the library asks again for an arrival that was not answered");
 }
 
+TEST(books, find_participants_that_stay_at_a_barrier_for_too_long) {
+  using holdfast::store::owner_id;
+  holdfast::store::permits_record r;
+  r.queue.resize(2);
+  r.queue[0].owner = owner_id{1, 1}, r.queue[0].peer = "one", r.queue[0].expires_at = 100;
+  r.queue[1].owner = owner_id{2, 2}, r.queue[1].expires_at = 200;  // has dropped out
+  const auto rule_at = [&](std::int64_t clock, std::uint32_t count) {
+    return rule_of([&](judge& j) {
+      phase_book(j, "n0", count, false).stands(r, 0, [](std::string_view) { return 1; }, clock);
+    });
+  };
+  EXPECT_EQ(rule_at(100, 3), std::nullopt);
+  EXPECT_EQ(rule_at(101, 3), "no participant whose lease has ended stays at a barrier");
+  r.queue[0].peer.clear();
+  EXPECT_EQ(rule_at(100, 3), std::nullopt) << "one is missing";
+  EXPECT_EQ(rule_at(100, 2), "a barrier that all participants have left begins anew");
+}
+
 // The record of a barrier that all have left does not name the one that was last to drop out.
 TEST(books, let_a_last_drop_be_forgotten_and_no_other_arrival) {
   constexpr nanos empty_at = 2;
@@ -541,6 +560,11 @@ TEST(answers, find_a_redlock_that_is_unavailable_although_its_nodes_answer) {
   };
   EXPECT_EQ(rule_at(10 * second + 1), "a redlock whose nodes all answer is not unavailable");
   EXPECT_EQ(rule_at(10 * second), std::nullopt) << "soon after the outage";
+  EXPECT_EQ(rule_of([&](judge& j) {
+              judge_nodes(j, p, "n0", 20 * second, 20 * second + 181 * millisecond, 0);
+            }),
+            std::nullopt)
+      << "the answers may come after the limit";
   p.network.slowest_late += millisecond;
   EXPECT_EQ(rule_at(20 * second), std::nullopt) << "an answer may be too late";
   p.network.slowest_late -= millisecond;
@@ -587,6 +611,132 @@ TEST(answers, find_a_wrong_reason_of_a_refused_admission) {
   EXPECT_EQ(rule_of_answer(holdfast::refused_by::tokens, 0), broken);
   EXPECT_EQ(rule_of_answer(holdfast::refused_by::permits, 0), std::nullopt);
   EXPECT_EQ(rule_of_answer(holdfast::refused_by::permits, 1), broken);
+}
+
+TEST(answers, find_what_is_shown_and_does_not_add_up) {
+  plan p;
+  p.processes.resize(2);
+  p.processes[0].lease = p.processes[1].lease = second;
+  constexpr auto broken = "what is shown of a name adds up";
+  holdfast::name_info right;
+  right.name = "n0", right.kind = "semaphore", right.capacity = 5, right.remaining = 2;
+  right.holders.resize(2);
+  right.holders[0].short_id = right.holders[1].short_id = "01234567";
+  right.holders[0].pid = 1001, right.holders[1].pid = 1002;
+  right.holders[0].weight = 2;
+  right.holders[0].expires_in = 2s;
+  const auto rule_if = [&](auto change) {
+    auto shows = right;
+    change(shows);
+    return rule_of([&](judge& j) { judge_what_is_shown(j, p, "n0", 5, shows); });
+  };
+  EXPECT_EQ(rule_if([](auto&) {}), std::nullopt);
+  EXPECT_EQ(rule_if([](auto& s) { s.remaining = 3; }), broken);
+  EXPECT_EQ(rule_if([](auto& s) { s.holders[0].weight = 1; }), broken);
+  EXPECT_EQ(rule_if([](auto& s) { s.capacity = 6, s.remaining = 3; }), broken);
+  EXPECT_EQ(rule_if([](auto& s) { s.kind = "mutex"; }), broken);
+  EXPECT_EQ(rule_if([](auto& s) { s.name = "n1"; }), broken);
+  EXPECT_EQ(rule_if([](auto& s) { s.holders.clear(), s.remaining = 5; }), broken);
+  EXPECT_EQ(rule_if([](auto& s) { s.holders[1].pid = 1003; }), broken) << "no such process";
+  EXPECT_EQ(rule_if([](auto& s) { s.holders[1].short_id.clear(); }), broken);
+  EXPECT_EQ(rule_if([](auto& s) { s.holders[0].expires_in = 2001ms; }), broken);
+}
+
+TEST(answers, find_a_bucket_that_is_listed_as_another) {
+  constexpr auto broken = "a bucket is listed as it is";
+  holdfast::rate_bucket listed;
+  listed.limit = 9, listed.remaining = 4;
+  const auto rule = [&](const holdfast::rate_bucket* one, std::uint64_t before,
+                        std::uint64_t after) {
+    return rule_of([&](judge& j) { judge_bucket(j, "n0", one, 9, before, after); });
+  };
+  EXPECT_EQ(rule(&listed, 4, 4), std::nullopt);
+  EXPECT_EQ(rule(&listed, 5, 6), broken) << "it had more before";
+  EXPECT_EQ(rule(&listed, 2, 3), broken) << "it has fewer afterwards";
+  EXPECT_EQ(rule(nullptr, 8, 9), std::nullopt) << "it is full";
+  EXPECT_EQ(rule(nullptr, 7, 8), broken) << "it is not full";
+  listed.error = "broken";
+  EXPECT_EQ(rule(&listed, 4, 4), broken);
+  listed.error.clear();
+  listed.limit = 8;
+  EXPECT_EQ(rule(&listed, 4, 4), broken);
+}
+
+TEST(answers, find_one_thread_more_than_may_wait) {
+  const auto rule_with = [](std::size_t wait, std::size_t most) {
+    return rule_of([&](judge& j) { judge_crowd(j, "n0", 1, wait, most); });
+  };
+  EXPECT_EQ(rule_with(3, 2), std::nullopt) << "one waits at the store";
+  EXPECT_EQ(rule_with(4, 2), "no more threads of a process wait than max_waiters says");
+  EXPECT_EQ(rule_with(9, 0), std::nullopt) << "no limit";
+}
+
+TEST(answers, find_a_redlock_without_a_majority) {
+  using holdfast::vote;
+  const auto rule_with = [](const std::vector<vote>& votes) {
+    return rule_of([&](judge& j) { judge_votes(j, "n0", votes, 3); });
+  };
+  EXPECT_EQ(rule_with({vote::granted, vote::silent, vote::granted}), std::nullopt);
+  EXPECT_EQ(rule_with({vote::granted, vote::silent, vote::refused}),
+            "a redlock is held by a majority");
+  EXPECT_EQ(rule_with({vote::granted, vote::granted}), "a redlock is held by a majority")
+      << "one node is missing";
+}
+
+TEST(answers, find_a_redlock_that_is_released_and_still_held) {
+  using holdfast::vote;
+  const std::vector had{vote::granted, vote::granted, vote::silent};
+  const auto rule_with = [&](const std::vector<bool>& left) {
+    return rule_of([&](judge& j) { judge_rest_of_a_redlock(j, "n0", had, left); });
+  };
+  EXPECT_EQ(rule_with({true, true, false}), "a redlock that is released is held by no majority");
+  EXPECT_EQ(rule_with({true, false, false}), std::nullopt);
+  EXPECT_EQ(rule_with({true, false, true}), std::nullopt) << "the last one is of an earlier lease";
+}
+
+TEST(answers, find_a_redlock_that_is_lost_although_its_nodes_answer) {
+  plan p;
+  p.seed = form_seeds;
+  p.processes.resize(1);
+  p.processes[0].lease = 4 * second;
+  p.machine.preempt_permille = 0;
+  p.network.slow_reply = 100;
+  p.network.slowest_late = second / 2;
+  const auto rule = [&] { return rule_of([&](judge& j) { judge_lost_redlock(j, p, "n0"); }); };
+  EXPECT_EQ(rule(), "a redlock whose nodes answer in time is not lost");
+  p.network.slowest_late += millisecond;
+  EXPECT_EQ(rule(), std::nullopt) << "too late";
+  p.network.slowest_late -= millisecond;
+  p.faults = {{.what = fault_plan::kind::freeze, .at = second, .length = second}};
+  EXPECT_EQ(rule(), std::nullopt) << "something else goes wrong";
+  p.faults.clear();
+  p.processes[0].renew = false;
+  EXPECT_EQ(rule(), std::nullopt) << "it ends by itself";
+}
+
+/// The rule that is broken if a session of a process that has given it up goes on for that long.
+std::optional<std::string> rule_if_a_session_goes_on_for(nanos length) {
+  plan p;
+  p.processes.resize(1);
+  p.processes[0].lease = second;
+  scene of(p, false);
+  process& one = of.here.add_process();
+  of.here.start(one, "user", [&] {
+    const holdfast::session s(of.stores.front()->connect(one), {});
+    of.here.sleep(length);
+  });
+  of.here.start(one, "judge", [&] {
+    of.here.sleep(millisecond);
+    of.judge_end_of_sessions(one);
+  });
+  (void)of.here.run(60 * second);
+  return of.rules.found() ? std::optional(of.rules.found()->rule) : std::nullopt;
+}
+
+TEST(scene, finds_a_session_that_goes_on_when_its_process_has_given_it_up) {
+  EXPECT_EQ(rule_if_a_session_goes_on_for(11 * second), std::nullopt);
+  EXPECT_EQ(rule_if_a_session_goes_on_for(14 * second),
+            "a session ends when nobody uses it any more");
 }
 
 TEST(judge, knows_the_held_amount_and_the_time_of_each_release) {

@@ -52,20 +52,17 @@ struct spread_actor : actor {
   }
   static std::vector<holdfast::vote> votes_of(const holdfast::both_leases&) { return {}; }
 
-  // No other thread of its process uses the name, and no request of it arrives late. What is at a
-  // node that had not granted this lease is of an earlier one.
+  // No other thread of its process uses the name, and no request of it arrives late.
   void judge_release(const std::vector<holdfast::vote>& had) const {
-    std::size_t left = 0;
-    for (std::size_t i = 0; i < of.stores.size(); ++i) {
-      if (of.stores[i]->late_at(p) >= 0) return;
-      const bool granted = had.at(i) == holdfast::vote::granted;
-      left += granted && of.stores[i]->users(name)[p.number] > 0 ? 1U : 0U;
+    std::vector<bool> left;
+    for (const auto& at : of.stores) {
+      if (at->late_at(p) >= 0) return;
+      left.push_back(at->users(name)[p.number] > 0);
     }
     const auto alone = of.users.find({s.name, p.number});
     if (alone == of.users.end() || alone->second != 1 || !of.keeps_all()) return;
-    if (2 * left < of.stores.size()) return;
-    of.rules.violated("a redlock that is released is held by no majority",
-                      "P" + std::to_string(p.number) + ": " + of.at_the_stores(name));
+    judge_rest_of_a_redlock(
+        of.rules, "P" + std::to_string(p.number) + ": " + of.at_the_stores(name), had, left);
   }
   // As far as its holder can see.
   static bool has_ended(const holdfast::quorum_lease& held) {
@@ -147,16 +144,6 @@ struct spread_actor : actor {
     judge_wait(true, true);
   }
 
-  void judge_votes(const holdfast::quorum_lease& held) const {
-    if (!of.punctual()) return;
-    const auto votes = held.votes();
-    const auto granted = std::count(votes.begin(), votes.end(), holdfast::vote::granted);
-    const auto nodes = of.stores.size();
-    if (votes.size() == nodes && 2 * static_cast<std::size_t>(granted) > nodes) return;
-    of.rules.violated("a redlock is held by a majority",
-                      name + ": " + std::to_string(granted) + " of " + std::to_string(nodes));
-  }
-
   void act(holdfast::redlock& l) {
     waits(true);
     std::optional<holdfast::quorum_lease> held;
@@ -173,7 +160,7 @@ struct spread_actor : actor {
     held->check();
     grant(s.name, held->fence(), held->lost(), then);
     judge_length(held->remaining().count());
-    judge_votes(*held);
+    if (of.punctual()) judge_votes(of.rules, name, held->votes(), of.stores.size());
     hold(*held);
     give_back(*held);
   }

@@ -84,8 +84,6 @@ void scene::watch_grants() {
   }
 }
 
-// One thread of a process waits at the store, or the lock is on its way to it, and max_waiters
-// wait behind it.
 void scene::watch_crowds() {
   if (!punctual()) return;
   for (std::size_t i = 0; i < whole.names.size(); ++i) {
@@ -97,10 +95,7 @@ void scene::watch_crowds() {
         return one.name == name_of(i) && one.who->of == p &&
                one.asked < here.now() - 100 * millisecond;
       });
-      if (most == 0 || static_cast<std::size_t>(wait) <= most + 1) continue;
-      rules.violated(
-          "no more threads of a process wait than max_waiters says",
-          "P" + std::to_string(p->number) + ": " + std::to_string(wait) + " at " + name_of(i));
+      judge_crowd(rules, name_of(i), p->number, static_cast<std::size_t>(wait), most);
     }
   }
 }
