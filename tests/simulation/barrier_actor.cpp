@@ -190,10 +190,22 @@ struct participant_actor : actor {
     knows_all();
   }
 
+  // A participant asks at least once a second, and then also watches those that have come.
+  nanos all_are_watched() const {
+    nanos since_then = -1;
+    for (const auto* const other : of.processes) {
+      const auto came = of.used_at.find({s.name, other->number});
+      if (!other->dead || came == of.used_at.end()) continue;
+      since_then = std::max(since_then, came->second + second);
+    }
+    return since_then;
+  }
+
   // Applies where the store sees deaths, and nothing else goes wrong.
   void learns_of_a_death() const {
     if (of.whole.seed < troubled_seeds || !of.whole.only_deaths()) return;
-    const nanos took = of.here.now() - std::max({of.last_death, since, asked});
+    const nanos known = std::max(of.last_death, all_are_watched());
+    const nanos took = of.here.now() - std::max({known, since, asked});
     if (took <= 150 * millisecond) return;
     of.rules.violated("a participant gets the error of a death at once",
                       who() + " after " + std::to_string(took / millisecond) + " ms");
