@@ -154,11 +154,18 @@ findings probes::notifications(const std::function<session(decorator)>& another)
   }
   const boot_time released = boot_clock::now();
   held = {};
-  const nanoseconds took = got.get() - released;
+  const boot_time taken = got.get();
+  if (taken == forever) {
+    return {{severity::problem,
+             "notifications",
+             "a waiter did not get the lock within " + format_short_time(longest_hand_over) +
+                 " of its release",
+             {}}};
+  }
   if (watch.saw_one()) {
     return {{severity::ok,
              "notifications",
-             "a waiter got the lock " + format_short_time(took) + " after its release",
+             "a waiter got the lock " + format_short_time(taken - released) + " after its release",
              {}}};
   }
   return {{severity::warning, "notifications",

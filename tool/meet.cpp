@@ -54,7 +54,7 @@ std::optional<std::uint32_t> remaining_at(const latch& l, boot_time limit) {
   return answer ? std::optional(*answer) : std::nullopt;
 }
 
-/// Unknown also if the latch was removed: the full count is not that of a latch that has counted.
+/// Also unknown if the latch was removed since: the store then answers with the full count.
 std::optional<std::uint32_t> left_after_counting(const latch& l, const meet_options& o) {
   const auto left = remaining_at(l, forever);
   return left == o.count ? std::nullopt : left;

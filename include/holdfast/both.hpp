@@ -146,7 +146,7 @@ class pending_both final : public relay<lease, both_leases> {
     return time_.deadline() == forever ? wait_limit{} : time_.deadline() - now_of(old_);
   }
   errc in_vain() const { return time_.is_try() ? errc::busy : errc::timed_out; }
-  boot_time answers_by() const {  // a stop may have used up that time already
+  boot_time answers_by() const {  // the time counts from the stop, if there was one
     const boot_time since = std::min(now_of(old_), stopped_at_.load());
     return std::min(time_.limit(), saturated_add(since, last_answer_within));
   }

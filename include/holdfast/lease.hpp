@@ -82,7 +82,8 @@ class [[nodiscard]] lease {
 
  private:
   friend class engine::hold;
-  /// release(), but a failure contains what the store said. For the other forms of release.
+  /// As release(), but a failure contains what the store said. async_release() and the C interface
+  /// call it.
   friend status release_status(lease& held) noexcept;
   explicit lease(std::shared_ptr<engine::hold> hold) noexcept;
   std::shared_ptr<engine::hold> hold_;

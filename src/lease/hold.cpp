@@ -301,7 +301,8 @@ std::optional<status> hold::tell_store(const ending& e, wants w) {
     if (!replaced) return replaced.error();
     return *replaced ? status(done{}) : status(no_longer_held());
   }
-  if (!config_->unconfirmed_release || w == wants::answer) {
+  // A store may wait for the answer, or to send the request, for longer than a caller with a limit.
+  if (!config_->unconfirmed_release || w == wants::answer || client_.may_be_left()) {
     auto told = outcome_of(client_.permits(name(), command(permits_verb::release)));
     if (client_.callers().call_for(owner_)) abandon();
     return told;

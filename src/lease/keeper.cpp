@@ -414,9 +414,10 @@ bool keeper::release_abandoned(std::unique_lock<std::mutex>& lock) noexcept {
   return all;
 }
 
-void keeper::owes_now(abandoned& one, boot_time now) noexcept {
+void keeper::owes_now(abandoned& one) noexcept {
   one.command = *std::exchange(one.if_absent, std::nullopt);
-  one.until = saturated_add(now, std::chrono::nanoseconds(notification_lasts));
+  one.lasts = notification_lasts;
+  one.until = forever;
 }
 
 void keeper::try_to_release(abandonments& todo) {
@@ -436,7 +437,7 @@ void keeper::try_to_release(abandonments& todo) {
     if (now >= a->until && !a->if_absent) {
       todo.erase(a);
     } else {
-      if (now >= a->until) owes_now(*a, now);  // the lease has ended by itself
+      if (now >= a->until) owes_now(*a);  // the lease has ended by itself
       releases.push_back({a->name, a->command});
       asked.push_back(a);
     }
@@ -449,7 +450,7 @@ void keeper::try_to_release(abandonments& todo) {
     if (replies[i]->outcome != permits_outcome::absent || !next) {
       todo.erase(asked[i]);
     } else {
-      owes_now(*asked[i], session_.now());
+      owes_now(*asked[i]);
     }
   }
 }

@@ -130,7 +130,7 @@ class keeper {
     store::permits_command command;
     std::optional<store::permits_command> if_absent;
     std::chrono::nanoseconds lasts;
-    boot_time until = forever;  ///< counts from the first look that finds no call of its owner
+    boot_time until = forever;  ///< set by the first look that finds no call of its owner
   };
   using abandonments = std::list<abandoned>;
   using due_line = linked_line<renewable, &renewable::next_due_>;
@@ -169,7 +169,7 @@ class keeper {
   bool release_abandoned(std::unique_lock<std::mutex>& lock) noexcept;
   /// Called when the release is done, or is no longer needed: from now on sends the command that is
   /// due after it.
-  static void owes_now(abandoned& one, boot_time now) noexcept;
+  static void owes_now(abandoned& one) noexcept;
   /// Leaves in `todo` the ones to be retried.
   void try_to_release(abandonments& todo);
   void remember(std::string_view name, const store::permits_command& what,

@@ -170,13 +170,12 @@ pending<done> async_extend(const multi_lease& held, std::chrono::milliseconds le
 status release_status(multi_lease& held) noexcept {
   auto all = std::move(held.state_);
   if (!all) return done{};
-  if (is_of_a_parent(all->members.front())) {
-    (void)all.release();
-    return failure{errc::forked, ""};
-  }
-  all->losses.clear();
+  const bool of_a_parent = is_of_a_parent(all->members.front());
+  if (!of_a_parent) all->losses.clear();
   for (lease& one : all->members) all->ended.push_back(engine::hold::taken_from(one));
-  return engine::hold::end_all(all->ended);
+  status how = engine::hold::end_all(all->ended);
+  if (of_a_parent) (void)all.release();
+  return how;
 }
 
 std::error_code multi_lease::release() noexcept { return engine::code_of(release_status(*this)); }

@@ -442,7 +442,7 @@ void quorum_hold::on_renewal(std::uint64_t round, std::size_t node, holdfast::vo
 // ---- to release it
 
 status quorum_hold::release() noexcept {
-  if (const auto over = end()) return *over;
+  if (auto over = end()) return *std::move(over);
   try {
     auto next = begin_giving_back();
     while (next) {
@@ -456,7 +456,7 @@ status quorum_hold::release() noexcept {
 }
 
 std::optional<status> quorum_hold::end() noexcept {
-  if (quorum_->first().forked()) return failure{errc::forked, ""};
+  if (quorum_->first().forked()) return released_as_ = errc::forked, released_as();
   const std::lock_guard guard{mutex_};
   if (std::exchange(released_, true)) return done{};
   was_lost_ = timer_->state() == lease_state::lost || quorum_->now() >= timer_->valid_until();
@@ -472,9 +472,6 @@ std::optional<quorum_hold::awaited> quorum_hold::begin_giving_back(quorum_round:
 }
 
 std::optional<quorum_hold::awaited> quorum_hold::on_released(answers&& said) {
-  for (const auto& a : said) {
-    if (first_failure_.empty()) first_failure_ = a.why.what;
-  }
   told_end_ = true;
   if (was_lost_) {
     released_as_ = errc::lost;
@@ -482,7 +479,13 @@ std::optional<quorum_hold::awaited> quorum_hold::on_released(answers&& said) {
     return std::nullopt;
   }
   const bool told = count(said, holdfast::vote::granted) >= quorum_->majority();
-  if (!told) released_as_ = errc::unavailable;
+  if (!told) {
+    released_as_ = errc::unavailable;
+    too_few_confirmed_ = "too few nodes confirmed it";
+    const auto failed =
+        std::find_if(said.begin(), said.end(), [](const auto& a) { return !a.why.what.empty(); });
+    if (failed != said.end()) too_few_confirmed_ += "; one failed with: " + failed->why.what;
+  }
   tell(told ? event_kind::released : event_kind::release_failed);
   return std::nullopt;
 }
@@ -500,8 +503,7 @@ status quorum_hold::released_as() const noexcept {
   if (!released_as_) return done{};
   const auto code = static_cast<errc>(released_as_.value());
   try {
-    const std::string& what = code == errc::unavailable ? first_failure_ : std::string();
-    return quorum_->first().located({code, what}, "release", quorum_->name);
+    return quorum_->first().located({code, too_few_confirmed_}, "release", quorum_->name);
   } catch (...) {
     return failure{code, ""};  // no memory: only the code is known
   }
@@ -574,7 +576,7 @@ void quorum_hold::tell(event_kind kind, std::chrono::nanoseconds margin) const {
   }
   if (kind == event_kind::release_failed) {
     e.code = released_as_;
-    e.detail = first_failure_;
+    e.detail = too_few_confirmed_;
   }
   quorum_->first().tell(e);
 }

@@ -130,6 +130,7 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
   std::optional<failure> hopeless_;
   reach reach_ = reach::enough;
   std::string first_failure_;
+  std::string too_few_confirmed_;  ///< why the release failed
   ballot ballot_;
   bool was_lost_ = false;
   bool told_end_ = false;

@@ -214,8 +214,6 @@ result<store::permits_reply> store_client::permits(std::string_view name,
 
 void store_client::permits_later(std::string_view name, const store::permits_command& c,
                                  std::function<void(result<store::permits_reply>)> then) {
-  // A store may wait for the answer, or to send the request, for longer than the caller may.
-  if (may_be_left()) return then(permits(name, c));
   if (auto can = begin(); !can) return then(std::move(can.error()));
   if (store_->permits_later(name, c, std::move(then))) answers_to_come_();
 }

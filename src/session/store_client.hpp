@@ -111,6 +111,8 @@ class store_client {
 
   /// True in a child of the process that made this session.
   bool forked() const noexcept { return maker_.forked(); }
+  /// Whether the calling thread has a limit, after which it leaves its calls.
+  bool may_be_left() const noexcept;
   /// Whether the calling thread has no time left for a request.
   bool out_of_time() const noexcept { return may_be_left() && now() >= call_limit::present(); }
   /// errc::forked in a child, else success.
@@ -121,7 +123,6 @@ class store_client {
  private:
   /// To be called before that many commands are sent to the store.
   status begin(std::size_t commands = 1);
-  bool may_be_left() const noexcept;
   /// Returns the answer, or `left` if there was none at the limit. In that case the call goes on by
   /// itself, and `undo` is called with its result.
   template <class Call, class Undo>

@@ -253,9 +253,9 @@ int actor::commands_of_a_try() const {
     return k == store_kind::advisory ? 12 : k >= store_kind::contenders ? 3 : 1;
   };
   const bool two_locks = whole.names[s.name].kind == lock_kind::both || s.several;
-  // Without a thread, a try of several locks lasts up to a command for each of them.
-  const int names = s.several ? static_cast<int>(whole.names.size()) : 1;
-  if (!two_locks || whole.others.empty()) return std::max(names, commands(at(s.name)));
+  // Without a thread, a try of several locks lasts up to as many commands for each of them.
+  const int names = s.takes_several_without_a_thread() ? static_cast<int>(whole.names.size()) : 1;
+  if (!two_locks || whole.others.empty()) return names * commands(at(s.name));
   return 1 + commands(at(0)) + commands(at(1));
 }
 

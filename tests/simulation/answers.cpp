@@ -53,7 +53,7 @@ bool majority_is_well(const plan& p, nanos from, nanos to, std::size_t process) 
 // Each answer comes before a node counts as one that does not answer, and all outages were long
 // ago, or concern too few nodes.
 void judge_nodes(judge& to, const plan& p, const std::string& name, nanos asked, nanos now,
-                 std::size_t process) {
+                 std::size_t process, nanos wait) {
   plan rest = p;
   rest.faults.clear();
   nanos last = 0;
@@ -62,8 +62,10 @@ void judge_nodes(judge& to, const plan& p, const std::string& name, nanos asked,
   const bool well = p.seed >= form_seeds && majority_is_well(p, asked, now, process);
   if (p.seed < unlike_seeds || !rest.only_late_answers(180 * millisecond)) return;
   if (!long_ago && !well) return;
-  // Its limit came before the answers.
-  if (p.network.slow_reply > 0 && now - asked <= p.network.slowest_late + millisecond) return;
+  // Each node has its share of the limit, and its answer may come later than that.
+  const nanos share = wait / static_cast<nanos>(1 + p.others.size());
+  const bool limited = wait > 0 && wait != never;
+  if (limited && p.network.slow_reply > 0 && share <= p.network.slowest_late + millisecond) return;
   to.violated("a redlock whose nodes all answer is not unavailable", name);
 }
 

@@ -33,8 +33,9 @@ class sizes_in_use {
 /// A session closed, and left this at the store. So many of its messages were lost meanwhile.
 void judge_what_was_lost(judge& to, const plan& p, std::uint32_t lost, const std::string& left);
 /// A call of a redlock, made by that process from `asked` to `now`, ended with `unavailable`.
+/// `wait` was its limit; zero: a try, which gives each node its own time.
 void judge_nodes(judge& to, const plan& p, const std::string& name, nanos asked, nanos now,
-                 std::size_t process);
+                 std::size_t process, nanos wait);
 /// A wait for tokens that were due within `longest` was refused. No other thread asked meanwhile.
 void judge_wait_for_tokens(judge& to, const plan& p, const std::string& name, nanos took,
                            nanos longest);

@@ -35,7 +35,7 @@ struct participant_actor : actor {
 
   void begins() { phases.begins(p.number, world::self()->name); }
   void knows() { phases.knows(p.number, world::self()->name); }
-  void knows_all() { me.unheard_since = never, me.drops = false; }
+  void nothing_is_open() { me.unheard_since = never, me.drops = false; }
 
   void meet() {
     if (how == barrier_deed::enter_and_leave) return enter_and_leave();
@@ -145,7 +145,7 @@ struct participant_actor : actor {
     } else {
       (void)value_of(async_arrive_and_drop(*all.barrier));
     }
-    me.drops = false;
+    nothing_is_open();
     knows();
     phases.has_dropped_out(p.number);
     of.log.add("has dropped out");
@@ -162,7 +162,7 @@ struct participant_actor : actor {
 
   void goes_on() {
     of.log.add("goes on");
-    knows_all();
+    nothing_is_open();
     knows();
     phases.passes(p.number, since, of.here.now(), asked, soon());
   }
@@ -187,7 +187,7 @@ struct participant_actor : actor {
     if (of.whole.seed >= troubled_seeds && only_answers && does.threads.size() == 1 &&
         of.here.now() < first + does.lease * 9 / 10)
       phases.told_too_soon(p.number, me.drops ? first : never);
-    knows_all();
+    nothing_is_open();
   }
 
   // A participant asks at least once a second, and then also watches those that have come.

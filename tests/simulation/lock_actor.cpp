@@ -721,7 +721,7 @@ struct lock_actor : actor {
   }
 
   std::optional<holdfast::multi_lease> take(holdfast::multi_lock& together) {
-    if ((s.more > 0 && s.how == step::style::callback) || s.form > 3) {
+    if (s.takes_several_without_a_thread()) {
       return in_time(async_acquire(together, limit(), stop()));
     }
     if (s.wait == never) return together.acquire(stop());

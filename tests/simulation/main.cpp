@@ -95,9 +95,8 @@ options read(int count, char** arguments) {
 }  // namespace
 
 // test_simulation [--seed SEED [--whole] [--until SECONDS]] | [--soak SECONDS
-// [--from NUMBER | --fresh NUMBER] [--about THEME]... [--most FAILURES] [--at-once RUNS]] [--ignore
-// RULE]...
-// [--without OPERATION]... | GoogleTest's
+// [--from NUMBER | --fresh NUMBER] [--about THEME]... [--most FAILURES] [--at-once RUNS]]
+// [--ignore RULE]... [--without OPERATION]... | GoogleTest's
 int main(int count, char** arguments) {
   lie_still(arguments);
   const options o = read(count, arguments);

@@ -44,7 +44,8 @@ void phase_book::stands(const holdfast::store::permits_record& at_the_server, na
   const bool forgotten = std::any_of(there_.begin(), there_.end(), [&](const auto& one) {
     return one.second.for_good && !next.contains(one.first);
   });
-  if (emptied_ || next.empty() || forgotten) empty_at_ = now;
+  const bool all_left = next.empty() && !there_.empty();
+  if (emptied_ || all_left || forgotten) empty_at_ = now;
   arrive_again(next);
   const bool complete =
       std::any_of(there_.begin(), there_.end(), [](const auto& one) { return one.second.alone; });

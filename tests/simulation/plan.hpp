@@ -142,6 +142,11 @@ struct step {
   nanos soon = 0;     ///< `what` is done after this time; zero: after half of `hold`
   nanos clings = 0;   ///< how long it keeps a lost lock
   unsigned form = 0;  ///< another form of the same calls; zero: the first one
+
+  /// Whether no thread waits for all names together.
+  bool takes_several_without_a_thread() const {
+    return several && ((more > 0 && how == style::callback) || form > 3);
+  }
 };
 
 struct thread_plan {

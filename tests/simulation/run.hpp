@@ -36,7 +36,7 @@ class run_beside {
   run_beside& operator=(run_beside&& other) noexcept;
   ~run_beside();
 
-  /// Readable when the run is about to end.
+  /// Readable when the run tells its result, or has died.
   int descriptor() const { return result_; }
   /// Waits for the end of the run.
   outcome wait();

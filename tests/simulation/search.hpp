@@ -10,7 +10,7 @@
 
 namespace simulation {
 
-/// Runs seeds, as many at a time as it may, reports the results, and reduces a failing plan until
+/// Runs seeds, `at_once` at a time, reports the results, and reduces a failing plan until
 /// it is small enough to read.
 struct searched {
   std::uint64_t runs = 0;

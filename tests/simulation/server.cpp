@@ -742,10 +742,12 @@ void server::show(std::span<const named_command> carried_out,
     const bool broke = c.command.verb == verb::acquire && replies[i]->outcome == outcome::absent;
     if (broke) at->second->arrives_where_it_breaks(number_of(c.command.peer));
   }
+  const auto now = time();
+  const auto clock = is_.keeps == server_traits::what::scripts ? now.wall_at : now.now_at;
   for (const auto& [name, book] : looked_at_) {
     book->stands(
         barrier_of(name), world_.now(), [this](std::string_view peer) { return number_of(peer); },
-        time().now_at);
+        clock);
   }
 }
 

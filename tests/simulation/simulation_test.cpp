@@ -418,13 +418,14 @@ TEST(books, find_participants_that_stay_at_a_barrier_for_too_long) {
 TEST(books, let_a_last_drop_be_forgotten_and_no_other_arrival) {
   constexpr nanos empty_at = 2;
   using holdfast::store::permits_record;
-  const auto told = [](const permits_record& after, nanos drops_since) {
+  permits_record before;
+  before.queue.push_back({.owner = {1, 1}});
+  const auto told = [&](const permits_record& after, nanos drops_since, bool last_unseen = false) {
     return rule_of([&](judge& j) {
-      permits_record before;
-      before.queue.push_back({.owner = {1, 1}});
       phase_book b(j, "n0", 2, false);
+      b.stands({}, 0, [](auto) { return 1; });  // nobody has come yet
       b.stands(before, 1, [](auto) { return 1; });
-      b.all_are_out();
+      if (last_unseen) b.all_are_out();
       b.stands(after, empty_at, [](auto) { return 1; });
       b.told_too_soon(1, drops_since);
     });
@@ -433,6 +434,7 @@ TEST(books, let_a_last_drop_be_forgotten_and_no_other_arrival) {
   of_others.queue.push_back({.owner = {2, 2}, .peer = "other"});
   for (const auto& after : {permits_record{}, of_others}) {
     EXPECT_EQ(told(after, empty_at - 1), std::nullopt);
+    EXPECT_EQ(told(before, empty_at - 1, true), std::nullopt) << "the last one came and went";
     EXPECT_EQ(told(after, empty_at + 1),
               "the library asks again for an arrival that was not answered");
     EXPECT_EQ(told(after, never), "the library asks again for an arrival that was not answered");
@@ -556,15 +558,18 @@ TEST(answers, find_a_redlock_that_is_unavailable_although_its_nodes_answer) {
   p.network.slowest_late = 180 * millisecond;
   p.faults = {{.what = fault_plan::kind::restart, .at = second, .length = second}};
   const auto rule_at = [&](nanos asked) {
-    return rule_of([&](judge& j) { judge_nodes(j, p, "n0", asked, asked + second, 0); });
+    return rule_of([&](judge& j) { judge_nodes(j, p, "n0", asked, asked + second, 0, never); });
   };
   EXPECT_EQ(rule_at(10 * second + 1), "a redlock whose nodes all answer is not unavailable");
   EXPECT_EQ(rule_at(10 * second), std::nullopt) << "soon after the outage";
-  EXPECT_EQ(rule_of([&](judge& j) {
-              judge_nodes(j, p, "n0", 20 * second, 20 * second + 181 * millisecond, 0);
-            }),
-            std::nullopt)
-      << "the answers may come after the limit";
+  const auto rule_with = [&](nanos wait) {
+    return rule_of([&](judge& j) {
+      judge_nodes(j, p, "n0", 20 * second, 20 * second + millisecond, 0, wait);
+    });
+  };
+  EXPECT_EQ(rule_with(181 * millisecond), std::nullopt) << "the answers may come after the limit";
+  EXPECT_NE(rule_with(182 * millisecond), std::nullopt);
+  EXPECT_NE(rule_with(0), std::nullopt) << "a try has the time of a node";
   p.network.slowest_late += millisecond;
   EXPECT_EQ(rule_at(20 * second), std::nullopt) << "an answer may be too late";
   p.network.slowest_late -= millisecond;

@@ -138,7 +138,7 @@ struct spread_actor : actor {
   void fails(errc why) const {
     if (why == errc::unavailable) {
       judge_nodes(of.rules, of.whole, name, asked, of.here.now(),
-                  static_cast<std::size_t>(p.number) - 1);
+                  static_cast<std::size_t>(p.number) - 1, s.wait);
     }
     judge_outage();
     judge_wait(true, true);

@@ -63,7 +63,7 @@ class Stop(Handle):
         try:
             call(functions.stop_request, self._handle)
         except errors.InvalidArgument:
-            if not _abi.program_ends:  # which ends the waits and closes all handles
+            if not _abi.program_ends:  # which has ended the waits and closed the handles
                 raise
 
     def opened(self) -> int:

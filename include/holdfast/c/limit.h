@@ -53,9 +53,9 @@ int holdfast_limiter_open(holdfast_session* session, const char* name, const hol
 /// it waits until there are enough tokens; with one try it answers at once. If its stop was
 /// requested and nothing is taken: HOLDFAST_CANCELLED. In the event, number is `taken`, and wait_us
 /// is that of the decision; holdfast_queue_next_decision returns all of it. Tokens that were taken
-/// for an event that nobody reads stay taken. One round trip. One try without a queue, of fewer
-/// than `local_tokens`: none if the process has them, and two if the store has not that many to
-/// give.
+/// for an event that nobody reads stay taken. One round trip. A try without a queue for fewer
+/// than `local_tokens` takes none if the process has the tokens, and two if the store does not have
+/// `local_tokens` to give.
 int holdfast_limiter_take(holdfast_limiter* limiter, uint64_t n, const holdfast_part* key,
                           uint32_t parts, const holdfast_wait* how, holdfast_decision* decision,
                           holdfast_error* why);

@@ -484,15 +484,20 @@ result<etcd_store::version_now> etcd_store::make_record(const std::string& key,
   *t.add_failure()->mutable_request_range() = one(key);
   auto done = transact(t);
   if (!done) {
-    done.error().outcome_unknown ? doubt(doubtful_, key, *lease) : revoke(*lease);
-    // The session has another lease.
-    if (done.error().code == errc::lost) {
-      done.error().code = errc::unavailable;
-      done.error().what =
-          "the record's lease ended before it was written: the servers answer later than the "
-          "record is to be kept";
+    failure& why = done.error();
+    const bool over = why.code == errc::lost;  // the record's lease, not that of the session
+    if (why.outcome_unknown) {
+      doubt(doubtful_, key, *lease);
+    } else if (!over) {
+      revoke(*lease);
     }
-    return std::move(done.error());
+    if (over) {
+      why.code = errc::unavailable;
+      why.what =
+          "the record's lease was over before the record was written; do the servers take longer "
+          "to answer than the record is kept?";
+    }
+    return std::move(why);
   }
   const auto has = done->succeeded() ? *lease : lease_in(done->responses(0));
   if (has != *lease) revoke(*lease);

@@ -188,13 +188,15 @@ result<node::answer> node::settle_together(const std::vector<part*>& parts) {
     f.outcome_unknown = true;
     return f;
   }
-  said.replicas = {said.replies.back().integer, wanted};  // 0 if it is an error
-  if (said.replies.back().is_error()) said.replicas.refusal = said.replies.back().text;
+  const resp_value& counted = said.replies.back();
+  said.replicas = {counted.integer, wanted};  // 0 if it is an error
+  if (counted.is_error()) said.replicas.refusal = counted.text;
   // The replicas may follow another primary by now, which the sentinels know.
   if (options_.locate && !said.replicas.enough()) {
-    link_.renew_connection({errc::unavailable,
-                            "too few replicas follow the server; another may be "
-                            "the primary by now"});
+    link_.renew_connection({errc::unavailable, counted.is_error()
+                                                   ? "the server refused to wait for its replicas"
+                                                   : "too few replicas follow the server; another "
+                                                     "may be the primary by now"});
   }
   said.replies.pop_back();
   std::reverse(said.replies.begin(), said.replies.end());
