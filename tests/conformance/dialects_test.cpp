@@ -91,8 +91,8 @@ TEST_P(dialect_topologies, only_one_session_at_a_time_holds_the_lock) {
     int count = 0;  // not atomic: only the lock protects it
     std::vector<std::jthread> workers;
     for (int i = 0; i < 3; ++i) {
-      workers.emplace_back([&] {
-        const auto session = open(dialect);
+      // Opened here: servers that a thread starts end with it.
+      workers.emplace_back([&, session = open(dialect)] {
         mutex lock(session, name);
         for (int n = 0; n < 10; ++n) {
           const holdfast::lease held = lock.acquire();

@@ -34,15 +34,25 @@ TEST_F(mariadb_store, connections_that_are_killed_cost_neither_holder_nor_waiter
   EXPECT_GT(next, held.fence());
 }
 
-TEST_F(mariadb_store, a_table_that_is_altered_meanwhile_costs_nothing) {
-  auto s = open("?connections=1");
+TEST_F(mariadb_store, a_table_that_is_altered_meanwhile_costs_no_call_and_no_connection) {
+  (void)open();
+  let_user();
+  auto s = holdfast::open(url_of_user("?connections=1"));
   holdfast::mutex m{s, "m"};
+  m.lock(), m.unlock();
+  const auto connection = [&] {
+    return ask("select group_concat(id) from information_schema.processlist where user = '" +
+               user_ + "'");
+  };
+  const auto before = connection();
+  EXPECT_FALSE(before.empty());
   for (int n = 0; n < 8; ++n) {
     if (n > 3) ask("alter table " + table("holdfast_records") + " add index (version)");
     m.lock();
     EXPECT_EQ(s.show("m").holders.size(), 1U);
     m.unlock();
   }
+  EXPECT_EQ(connection(), before);
 }
 
 TEST_F(mariadb_store, a_row_locked_by_another_session_is_unavailable_and_the_error_names_the_view) {

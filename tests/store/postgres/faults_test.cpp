@@ -395,9 +395,14 @@ TEST_F(postgres_network, a_half_open_connection_costs_one_command_timeout_and_no
   auto s = behind("&listen=never&command_timeout=500ms");
   holdfast::mutex m{s, "m"};
   m.lock(), m.unlock();
-  proxy_.with([](relay& r) { r.half_open(); });
   auto held = m.acquire();
+  proxy_.with([](relay& r) { r.half_open(); });
+  const auto o = outcome_of([&] { (void)s.show("m"); });
+  EXPECT_EQ(o.reason, errc::unavailable);
+  EXPECT_TRUE(contains(o.text, "did not answer in time")) << o.text;
+  held.extend();
   EXPECT_EQ(holders().size(), 1U);
+  EXPECT_FALSE(held.release());
 }
 
 TEST_F(postgres_network, a_request_without_time_for_a_connection_reports_its_limit) {
