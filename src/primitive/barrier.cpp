@@ -52,7 +52,7 @@ failure lease_ended() {
 }
 
 // The phase is broken, or all participants have left, this one with an arrive_and_drop().
-failure forgotten() {
+failure store_forgot() {
   return not_known_any_more(
       "the answer to this arrival was lost, and the store does not know the arrival any more");
 }
@@ -311,7 +311,7 @@ struct barrier::round final : engine::request {
       case permits_outcome::done:  // the last participant, and none of them comes again
         return end(), settled();
       case permits_outcome::absent:
-        return end(), was_in_doubt && !arrived_ ? forgotten() : broken();
+        return end(), was_in_doubt && !arrived_ ? store_forgot() : broken();
       case permits_outcome::busy:
         return stand_in() ? soon() : refused(too_many(of_->count));
       default:

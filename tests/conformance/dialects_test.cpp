@@ -97,8 +97,8 @@ TEST_P(dialect_topologies, only_one_session_at_a_time_holds_the_lock) {
         for (int n = 0; n < 10; ++n) {
           const holdfast::lease held = lock.acquire();
           EXPECT_EQ(++inside, 1);
-          (void)session.show(name);  // as long as a request of another worker takes
-          --inside, ++count;
+          (void)session.show(name);  // time for another worker to come in
+          ++count, --inside;
         }
       });
     }

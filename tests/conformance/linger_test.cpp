@@ -75,8 +75,8 @@ TEST_P(lingering, threads_of_several_sessions_are_never_inside_together) {
       for (int i = 0; i < rounds; ++i) {
         const std::lock_guard guard{*m};
         EXPECT_EQ(++inside, 1);
-        (void)here_.show(name_);  // as long as a request of another thread takes
-        --inside, ++entered;
+        (void)here_.show(name_);  // time for another thread to come in
+        ++entered, --inside;
       }
     });
   }

@@ -335,19 +335,25 @@ TEST_F(stopped_waiter, ends_while_the_store_hangs_although_an_idle_lock_has_othe
 }
 
 // The call that comes upon the idle lock does not wait for its release, which goes on.
-TEST_F(hanging_store, that_takes_an_idle_lock_back_late_is_no_failed_release) {
+TEST_F(hanging_store, does_not_make_the_late_release_of_an_idle_lock_a_failed_one) {
   const auto seen = std::make_shared<recorder>();
   auto options = options_of(store);
   options.observer = seen;
   const auto other = holdfast::open(url, options);
-  holdfast::lock_options lingers;
-  lingers.linger = 1h;
-  mutex idle{other, "a", lingers}, a{other, "a", {.local_time = 1h}};
-  idle.lock(), idle.unlock();
-  store->hang();
-  EXPECT_FALSE(a.try_lock_for(50ms));
-  await_free("a");
-  EXPECT_EQ(seen->count(holdfast::event_kind::release_failed), 0U);
+  for (const bool unconfirmed : {false, true}) {
+    holdfast::lock_options lingers;
+    lingers.unconfirmed_release = unconfirmed;
+    lingers.linger = 1h;
+    auto others = lingers;
+    others.linger = 0s;
+    others.local_time = 1h;
+    mutex idle{other, "a", lingers}, a{other, "a", others};
+    idle.lock(), idle.unlock();
+    store->hang();
+    EXPECT_FALSE(a.try_lock_for(50ms));
+    await_free("a");
+    EXPECT_EQ(seen->count(holdfast::event_kind::release_failed), 0U) << unconfirmed;
+  }
 }
 
 // The session's thread is not in the store: it comes to the stopped waiter itself.

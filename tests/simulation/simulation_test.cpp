@@ -1,4 +1,6 @@
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <cerrno>
 
 #include <chrono>
 #include <condition_variable>
@@ -138,6 +140,22 @@ TEST(simulation, a_seed_replays_exactly) {
     ASSERT_EQ(first.switches, second.switches) << "seed " << seed;
     ASSERT_EQ(first.trace, second.trace) << "seed " << seed;
   }
+}
+
+TEST(simulation, several_runs_at_a_time_give_what_they_give_one_after_the_other) {
+  const auto sums = [](std::size_t at_once) {
+    const auto all = search(1, {.runs = 40, .at_once = at_once}, [](const auto&, const auto&) {});
+    return std::tuple(all.runs, all.commands, all.grants, all.switches, all.failed.size());
+  };
+  EXPECT_EQ(sums(1), sums(4));
+}
+
+TEST(simulation, a_run_that_nobody_waits_for_is_stopped) {
+  {
+    const run_beside left(make_plan({1, theme::locks}), false);
+  }
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
+  EXPECT_EQ(errno, ECHILD);
 }
 
 std::optional<std::string> rule_of(const std::function<void(judge&)>& what_is_told) {

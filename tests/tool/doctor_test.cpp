@@ -162,9 +162,10 @@ TEST_F(doctor, notifications_of_redis_that_are_lost_are_warned_of) {
 // A session that listens in another database hears nothing.
 TEST_F(doctor, notifications_of_postgres_that_are_lost_are_warned_of) {
   const harness::postgres_server server;
-  run_to_end({"psql", "-qh", "127.0.0.1", "-p", std::to_string(server.port()), "-U", "postgres",
-              "-c", "create database other"},
-             around);
+  const auto made = run_to_end({"psql", "-qh", "127.0.0.1", "-p", std::to_string(server.port()),
+                                "-U", "postgres", "-c", "create database other"},
+                               around);
+  ASSERT_EQ(made.code, 0) << made.err;
   const auto listening = [&](const std::string& in) {
     return of(examined({server.url("?listen=postgres://postgres%40127.0.0.1:" +
                                    std::to_string(server.port()) + '/' + in)}),

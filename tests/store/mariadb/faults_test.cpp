@@ -41,8 +41,9 @@ TEST_F(mariadb_store, a_table_that_is_altered_meanwhile_costs_no_call_and_no_con
   holdfast::mutex m{s, "m"};
   m.lock(), m.unlock();
   const auto connection = [&] {
-    return ask("select group_concat(id) from information_schema.processlist where user = '" +
-               user_ + "'");
+    return ask(
+        "select group_concat(id order by id) from information_schema.processlist where user = '" +
+        user_ + "'");
   };
   const auto before = connection();
   EXPECT_FALSE(before.empty());

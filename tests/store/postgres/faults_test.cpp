@@ -392,7 +392,7 @@ TEST_F(postgres_network, an_earlier_refusal_does_not_decide_an_unanswered_commit
 }
 
 TEST_F(postgres_network, a_half_open_connection_costs_one_command_timeout_and_no_lock) {
-  auto s = behind("&listen=never&command_timeout=500ms");
+  auto s = behind("&listen=never&command_timeout=2s");
   holdfast::mutex m{s, "m"};
   m.lock(), m.unlock();
   auto held = m.acquire();
