@@ -150,7 +150,7 @@ TEST(simulation, several_runs_at_a_time_give_what_they_give_one_after_the_other)
   EXPECT_EQ(sums(1), sums(4));
 }
 
-TEST(simulation, a_run_that_nobody_waits_for_is_stopped) {
+TEST(simulation, a_run_without_a_waiter_is_stopped) {
   {
     const run_beside left(make_plan({1, theme::locks}), false);
   }
