@@ -438,25 +438,26 @@ TEST(books, let_a_last_drop_be_forgotten_and_no_other_arrival) {
   using holdfast::store::permits_record;
   permits_record before;
   before.queue.push_back({.owner = {1, 1}});
-  const auto told = [&](const permits_record& after, nanos drops_since, bool last_unseen = false) {
+  const auto told = [&](const permits_record& after, bool all_out, nanos drops_since) {
     return rule_of([&](judge& j) {
       phase_book b(j, "n0", 2, false);
-      b.stands({}, 0, [](auto) { return 1; });  // nobody has come yet
+      b.stands({}, 0, [](auto) { return 1; });  // no participant has come yet
       b.stands(before, 1, [](auto) { return 1; });
-      if (last_unseen) b.all_are_out();
+      if (all_out) b.all_are_out();
       b.stands(after, empty_at, [](auto) { return 1; });
       b.told_too_soon(1, drops_since);
     });
   };
-  permits_record of_others;
-  of_others.queue.push_back({.owner = {2, 2}, .peer = "other"});
-  for (const auto& after : {permits_record{}, of_others}) {
-    EXPECT_EQ(told(after, empty_at - 1), std::nullopt);
-    EXPECT_EQ(told(before, empty_at - 1, true), std::nullopt) << "the last one came and went";
-    EXPECT_EQ(told(after, empty_at + 1),
-              "the library asks again for an arrival that was not answered");
-    EXPECT_EQ(told(after, never), "the library asks again for an arrival that was not answered");
-  }
+  permits_record others;
+  others.queue.push_back({.owner = {2, 2}, .peer = "other"});
+  constexpr auto broken = "the library asks again for an arrival that was not answered";
+  EXPECT_EQ(told({}, false, empty_at - 1), std::nullopt);
+  EXPECT_EQ(told({}, false, empty_at + 1), broken);
+  EXPECT_EQ(told({}, false, never), broken) << "it was not to drop out";
+  EXPECT_EQ(told(before, false, 0), broken) << "empty only before the first one came";
+  EXPECT_EQ(told(before, true, empty_at - 1), std::nullopt) << "the last one came and went";
+  EXPECT_EQ(told(others, true, empty_at - 1), std::nullopt);
+  EXPECT_EQ(told(others, true, empty_at + 1), broken);
 }
 
 TEST(plan, knows_the_outage_that_a_renewed_lease_survives) {
