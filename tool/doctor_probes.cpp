@@ -152,15 +152,17 @@ findings probes::notifications(const std::function<session(decorator)>& another)
   });
   while (!watch.waits() && got.wait_for(1ms) == std::future_status::timeout) {
   }
+  watch.releases();
   const boot_time released = boot_clock::now();
   held = {};
   const boot_time taken = got.get();
   if (taken == forever) {
     return {{severity::problem,
              "notifications",
-             "a waiter did not get the lock within " + format_short_time(longest_hand_over) +
-                 " of its release",
-             {}}};
+             "a waiter did not get a lock that was released; it waited for " +
+                 format_short_time(longest_hand_over),
+             {},
+             exit_code::unavailable}};
   }
   if (watch.saw_one()) {
     return {{severity::ok,

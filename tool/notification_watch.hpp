@@ -14,6 +14,8 @@ class notification_watch {
   decltype(session_options::decorate) decorator() const;
   /// Whether a request was told to wait. From then on the store owes it a notification.
   bool waits() const noexcept { return state_->waits; }
+  /// Called before the release: what came before it is no notification of it.
+  void releases() const noexcept { state_->saw_one = false; }
   bool saw_one() const noexcept { return state_->saw_one; }
 
  private:

@@ -441,6 +441,16 @@ void quorum_hold::on_renewal(std::uint64_t round, std::size_t node, holdfast::vo
 
 // ---- to release it
 
+namespace {
+std::string why_too_few(const std::vector<quorum_round::answer>& said) {
+  std::string why = "too few nodes confirmed it";
+  const auto failed =
+      std::find_if(said.begin(), said.end(), [](const auto& a) { return !a.why.what.empty(); });
+  if (failed != said.end()) why += "; one failed with: " + failed->why.what;
+  return why;
+}
+}  // namespace
+
 status quorum_hold::release() noexcept {
   if (auto over = end()) return *std::move(over);
   try {
@@ -472,20 +482,15 @@ std::optional<quorum_hold::awaited> quorum_hold::begin_giving_back(quorum_round:
 }
 
 std::optional<quorum_hold::awaited> quorum_hold::on_released(answers&& said) {
-  told_end_ = true;
+  const bool told = was_lost_ || count(said, holdfast::vote::granted) >= quorum_->majority();
+  if (!told) too_few_confirmed_ = why_too_few(said);
+  told_end_ = true;  // what follows needs no memory
   if (was_lost_) {
     released_as_ = errc::lost;
     tell_lost();
     return std::nullopt;
   }
-  const bool told = count(said, holdfast::vote::granted) >= quorum_->majority();
-  if (!told) {
-    released_as_ = errc::unavailable;
-    too_few_confirmed_ = "too few nodes confirmed it";
-    const auto failed =
-        std::find_if(said.begin(), said.end(), [](const auto& a) { return !a.why.what.empty(); });
-    if (failed != said.end()) too_few_confirmed_ += "; one failed with: " + failed->why.what;
-  }
+  if (!told) released_as_ = errc::unavailable;
   tell(told ? event_kind::released : event_kind::release_failed);
   return std::nullopt;
 }

@@ -39,8 +39,8 @@ class store_client {
   void on_answers_to_come(std::function<void()> tell) { answers_to_come_ = std::move(tell); }
 
   result<store::permits_reply> permits(std::string_view name, const store::permits_command& c);
-  /// As session_store::permits_later. `then` may use this session, which exists until all answers
-  /// have arrived.
+  /// As session_store::permits_later. The present call_limit does not bound it. `then` may use this
+  /// session, which exists until all answers have arrived.
   void permits_later(std::string_view name, const store::permits_command& c,
                      std::function<void(result<store::permits_reply>)> then);
   void settle();

@@ -69,6 +69,22 @@ TEST(a_child, holds_no_member_of_a_multi_lock_of_its_parent) {
   all.unlock(), most.unlock();
 }
 
+TEST(a_child, is_told_which_release_is_refused) {
+  const auto s = holdfast::open("memory:");
+  holdfast::mutex a(s, "a"), b(s, "b");
+  holdfast::multi_lock all{a, b};
+  holdfast::redlock most{{s}, "most"};
+  auto mine = most.acquire();
+  auto both = all.acquire();
+  const auto judge = [](auto& held, std::string_view name) {
+    const auto how = release_status(held);
+    if (how || how.error().name != name || how.error().operation != "release") return;
+    holdfast::throw_failure(how.error());
+  };
+  EXPECT_EQ(in_a_child([&] { judge(mine, "most"); }), errc::forked);
+  EXPECT_EQ(in_a_child([&] { judge(both, "a"); }), errc::forked);
+}
+
 TEST(a_child, gets_an_error_from_the_forms_without_a_thread) {
   const auto s = holdfast::open("memory:");
   holdfast::rate_limiter limiter(s, "api", {{.tokens = 50, .per = 1h}});

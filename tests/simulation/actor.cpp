@@ -255,7 +255,10 @@ int actor::commands_of_a_try() const {
   const bool two_locks = whole.names[s.name].kind == lock_kind::both || s.several;
   // Without a thread, a try of several locks lasts up to as many commands for each of them.
   const int names = s.takes_several_without_a_thread() ? static_cast<int>(whole.names.size()) : 1;
-  if (!two_locks || whole.others.empty()) return names * commands(at(s.name));
+  const auto of_all = [&](store_kind k) {
+    return k == store_kind::advisory ? commands(k) - 1 + names : names * commands(k);
+  };
+  if (!two_locks || whole.others.empty()) return of_all(at(s.name));
   return 1 + commands(at(0)) + commands(at(1));
 }
 

@@ -145,10 +145,12 @@ outcome run_beside::wait() {
   const int status = end();
   outcome o;
   if (status != 0 || text.empty()) {
-    const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    const bool killed = WIFSIGNALED(status);
+    const int signal = killed ? WTERMSIG(status) : 0;
     o.found = judge::verdict{
         signal == SIGALRM || signal == SIGPROF ? "a run ends" : "the program does not crash",
-        std::string("signal ") + strsignal(signal)};
+        killed ? std::string("signal ") + strsignal(signal)
+               : "exit code " + std::to_string(WEXITSTATUS(status))};
     return o;
   }
   o.commands = take_number(text);

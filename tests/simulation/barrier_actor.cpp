@@ -196,6 +196,7 @@ struct participant_actor : actor {
     for (const auto* const other : of.processes) {
       const auto came = of.used_at.find({s.name, other->number});
       if (!other->dead || came == of.used_at.end()) continue;
+      if (came->second + 300 * millisecond < asked) continue;  // it was there at the first question
       since_then = std::max(since_then, came->second + second);
     }
     return since_then;
