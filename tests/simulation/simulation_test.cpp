@@ -592,7 +592,7 @@ TEST(answers, find_a_redlock_that_is_unavailable_although_its_nodes_answer) {
       judge_nodes(j, p, "n0", 20 * second, 20 * second + millisecond, 0, wait);
     });
   };
-  EXPECT_EQ(rule_with(545 * millisecond), std::nullopt) << "an answer may come after its share";
+  EXPECT_EQ(rule_with(543 * millisecond), std::nullopt) << "an answer may come after its share";
   EXPECT_NE(rule_with(546 * millisecond), std::nullopt);
   EXPECT_NE(rule_with(0), std::nullopt) << "a try has the time of a node";
   p.faults.push_back(p.faults.front());
