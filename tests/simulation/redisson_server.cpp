@@ -62,6 +62,9 @@ class redisson_client final : public holdfast::store::slot_store, private reques
     for (const auto& one : at) {
       const slot_entry any{.capacity = one.kind == kind::semaphore ? 1U : 0U};
       auto reply = change(one, "look", any, 0);
+      // A release does not know of which kind what it searches for is.
+      if (!reply && reply.error().code == errc::kind_mismatch)
+        reply = change({one.name, one.part, kind::shared_mutex}, "look", any, 0);
       if (!reply) return std::move(reply.error());
       const bool there = reply->outcome == slot_outcome::taken;
       found.push_back(there ? std::optional(std::move(reply->other)) : std::nullopt);
