@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "simulation/arranging.hpp"
 #include "simulation/encounters.hpp"
@@ -25,6 +26,22 @@ void give_sessions_other_leases(random_source& r, plan& p) {
   }
 }
 
+/// From so many milliseconds to so many.
+using range = std::pair<int, int>;
+
+// One of the stores is away, and then one of them again.
+void be_away(random_source& r, plan& p, fault_plan::kind what, std::uint64_t times, range between,
+             range lengths) {
+  nanos at = 0;
+  for (; times > 0; --times) {
+    at += r.between(between.first, between.second) * millisecond;
+    const nanos length = r.between(lengths.first, lengths.second) * millisecond;
+    p.faults.push_back({.what = what, .at = at, .length = length});
+    p.faults.back().store = r.below(1 + p.others.size());
+    at += length;
+  }
+}
+
 // Waits are limited, and the store hangs at some of their ends.
 void hang_at_the_end_of_waits(random_source& r, plan& p) {
   p.command_timeout = r.one_in(2) ? 2 * second : r.between(300, 1000) * millisecond;
@@ -32,14 +49,7 @@ void hang_at_the_end_of_waits(random_source& r, plan& p) {
     if (s.wait != 0 && r.one_in(2)) s.wait = r.between(20, 900) * millisecond;
     if (r.one_in(2) && s.how == step::style::lease) s.how = step::style::callback;
   });
-  nanos at = 0;
-  for (auto more = 2 + r.below(6); more > 0; --more) {
-    at += r.between(100, 1500) * millisecond;
-    const nanos length = r.between(50, 2500) * millisecond;
-    p.faults.push_back({.what = fault_plan::kind::freeze, .at = at, .length = length});
-    p.faults.back().store = r.below(1 + p.others.size());
-    at += length;
-  }
+  be_away(r, p, fault_plan::kind::freeze, 2 + r.below(6), {100, 1500}, {50, 2500});
 }
 
 // The network becomes well early. What it has left behind must not keep those who wait for long.
@@ -89,14 +99,7 @@ void drop_out(random_source& r, plan& p) {
 // A server stops now and then, for longer than a command may take.
 void stop_the_servers(random_source& r, plan& p) {
   p.command_timeout = r.between(200, 500) * millisecond;
-  nanos at = 0;
-  for (auto more = 2 + r.below(8); more > 0; --more) {
-    at += r.between(200, 4000) * millisecond;
-    const nanos length = r.between(100, 1500) * millisecond;
-    p.faults.push_back({.what = fault_plan::kind::restart, .at = at, .length = length});
-    p.faults.back().store = r.below(1 + p.others.size());
-    at += length;
-  }
+  be_away(r, p, fault_plan::kind::restart, 2 + r.below(8), {200, 4000}, {100, 1500});
 }
 
 // Processes die while the network loses messages.
