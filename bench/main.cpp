@@ -63,6 +63,7 @@ struct words {
   std::vector<std::string> workloads, subjects, several;
   double seconds = 2;
   unsigned repeat = 5;
+  std::vector<pid_t> servers;
   std::size_t most = 100'000;
   bool json = false, markdown = false, list = false, limits = false, growth = false;
 
@@ -73,6 +74,9 @@ struct words {
     app.add_option("--workload", workloads, "which; default: all")
         ->delimiter(',')
         ->type_name("W1,…");
+    app.add_option("--server", servers, "the store's processes on this machine, for W1-pinned")
+        ->delimiter(',')
+        ->type_name("PID,…");
     app.add_option("--subject", subjects, "which; default: holdfast and every floor for the store")
         ->delimiter(',')
         ->type_name("NAME,…");
@@ -123,6 +127,7 @@ plan plan_of(const words& w, const fs::path& folder) {
   p.subjects = chosen(w.subjects, all_subjects(), find_subject, "--subject");
   p.length = std::chrono::milliseconds{static_cast<std::int64_t>(w.seconds * 1000)};
   p.rounds = w.repeat;
+  p.servers = w.servers;
   return p;
 }
 

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstring>
 #include <holdfast/holdfast.hpp>
+#include <optional>
 #include <span>
 #include <stdexcept>
 
+#include "bench/processors.hpp"
 #include "bench/workers.hpp"
 
 namespace bench {
@@ -56,6 +58,8 @@ class shared_state_file {
 outcome run_once(const plan& p, const workload& w, const subject_kind& s) {
   const shared_state_file file{p.at};
   shared_state_mapping shared{file.path()};
+  std::optional<own_processors> on;
+  if (w.pinned) on.emplace(p.servers);
   set_up(*shared, p, w, s);
   {
     const workers all{shared, w.own_process};
@@ -123,9 +127,10 @@ bool is_server_baseline(const workload& w, std::string_view baseline) {
   const bool hand_over = w.host_baseline == "flock" && w.by == compared::p50_us;
   constexpr std::string_view least[] = {"push", "listen_notify", "postgres_advisory", "mariadb_row",
                                         "mariadb_user_lock"};
-  constexpr std::string_view by_hand[] = {"loop", "postgres_row", "postgres_advisory",
-                                          "mariadb_row", "mariadb_user_lock"};
-  const std::span<const std::string_view> meant = hand_over ? std::span(least) : std::span(by_hand);
+  constexpr std::string_view by_hand[] = {
+      "loop", "add", "postgres_row", "postgres_advisory", "mariadb_row", "mariadb_user_lock"};
+  using names = std::span<const std::string_view>;
+  const auto meant = hand_over ? names(least) : names(by_hand);
   return std::find(meant.begin(), meant.end(), baseline) != meant.end();
 }
 
@@ -161,6 +166,7 @@ std::string why_not(const plan& p, const workload& w, const subject_kind& s) {
   if ((w.only_ours_on || w.needs[0]) && s.name != holdfast_subject.name)
     return "has nothing like it";
   if (w.only_ours_on && !w.only_ours_on(p.at.url)) return "is not what it is for";
+  if (w.pinned && p.servers.empty()) return "has no process that --server names";
   if (!s.fits(p.at.url)) return "is no floor for this store";
   if ((w.processes > 1 || w.starts_processes) && !s.across_processes(p.at)) {
     return "lives inside one process";

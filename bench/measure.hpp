@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <string>
 #include <string_view>
@@ -17,6 +19,7 @@ struct plan {
   std::vector<const subject_kind*> subjects;
   std::chrono::milliseconds length{};  ///< of one subject in one workload, all rounds together
   unsigned rounds = 1;
+  std::vector<pid_t> servers;  ///< the processes of the store
 };
 
 /// The result of one subject in one workload: medians over the rounds.

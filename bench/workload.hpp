@@ -48,6 +48,7 @@ struct workload {
   bool (*only_ours_on)(std::string_view url) = nullptr;
   bool once = false;              ///< one round is enough: it is long, and its figure steady
   bool starts_processes = false;  ///< of its own
+  bool pinned = false;            ///< client and servers run on a processor each
   /// Capabilities of the store without which this cannot be measured; null ones count for nothing.
   /// The baselines have nothing to compare it with.
   std::array<bool holdfast::store::capabilities::*, 2> needs{};
@@ -63,9 +64,9 @@ std::span<const workload> all_workloads();
 /// Null if there is none of that name.
 const workload* find_workload(std::string_view name);
 
-extern const workload w1, w1_linger, w1_unconfirmed, w2, w2_unconfirmed, w3, w3_fifo, w4, w5,
-    w5_busy, w6, w6_one_process, w7, idle, line_10, line_10000, held, waiters, waiters_fair, resign,
-    take_over, barrier_64;
+extern const workload w1, w1_pinned, w1_linger, w1_unconfirmed, w2, w2_unconfirmed, w3, w3_fifo, w4,
+    w5, w5_busy, w6, w6_one_process, w7, idle, line_10, line_10000, held, waiters, waiters_fair,
+    resign, take_over, barrier_64;
 
 /// The parts of W5: two threads of two processes hand the lock to each other.
 void give_and_receive(shared_state& a, unsigned number, subject& s);

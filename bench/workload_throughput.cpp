@@ -125,6 +125,14 @@ const workload w1{
     .sum_up = sum_up,
 };
 
+constexpr workload pinned(workload w) {
+  w.pinned = true;
+  return w;
+}
+
+const workload w1_pinned = pinned(variant_of(
+    w1, "", "W1-pinned", "as W1, client and server on a processor each", w1.host_baseline));
+
 const workload w1_linger = variant_of(w1, "linger", "W1-linger", "as W1, with linger", "flock");
 
 const workload w2{

@@ -12,10 +12,10 @@ namespace bench {
 
 std::span<const workload> all_workloads() {
   static const std::array all{
-      w1,        w1_linger,  w1_unconfirmed, w2,      w2_unconfirmed, w3,     w3_fifo,
-      w4,        w5,         w5_busy,        w6,      w6_one_process, w7,     idle,
-      line_10,   line_10000, held,           waiters, waiters_fair,   resign, take_over,
-      barrier_64};
+      w1,        w1_pinned, w1_linger,  w1_unconfirmed, w2,      w2_unconfirmed, w3,
+      w3_fifo,   w4,        w5,         w5_busy,        w6,      w6_one_process, w7,
+      idle,      line_10,   line_10000, held,           waiters, waiters_fair,   resign,
+      take_over, barrier_64};
   return all;
 }
 

@@ -17,12 +17,14 @@ start_redis() {
   [[ ! -S $work/redis.sock ]] || return 0
   redis-server --port 0 --unixsocket "$work/redis.sock" --save '' --dir "$work" >"$work/redis.log" &
   servers+=($!)
+  process_of[redis]=$!
   until redis-cli -s "$work/redis.sock" ping >/dev/null 2>&1; do
     kill -0 "${servers[-1]}" || { cat "$work/redis.log" >&2; exit 1; }
   done
 }
 # port_of STORE: sets `port` to the port of the store's server if this run has started one. Otherwise sets it to a free port, and fails.
-declare -A ports=()
+# process_of has the server's process.
+declare -A ports=() process_of=()
 port_of() {
   if [[ -n ${ports[$1]:-} ]]; then port=${ports[$1]}; return 0; fi
   port=$(free_port)
@@ -33,6 +35,7 @@ start_memcached() {
   ! port_of memcached || return 0
   memcached -u nobody -l 127.0.0.1 -p "$port" >"$work/memcached.log" 2>&1 &
   servers+=($!)
+  process_of[memcached]=$!
   until (: >"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do
     kill -0 "${servers[-1]}" || { cat "$work/memcached.log" >&2; exit 1; }
   done
@@ -72,6 +75,7 @@ start_postgres() {
   run_as postgres "$work/initdb.log" "$bin/initdb" -D "$data" -A trust -E UTF8 --locale=C -U postgres
   start_as postgres "$work/postgres.log" "$bin/postgres" -D "$data" -p "$port" -k "" -c listen_addresses=127.0.0.1 \
     -c max_connections=300 -c synchronous_commit="${COMMIT:-off}"
+  process_of[postgres]=${servers[-1]}
   until_said 'ready to accept' "$work/postgres.log"
   "$bin/psql" -qX -h 127.0.0.1 -p "$port" -U postgres -c 'create database durable' \
     -c 'alter database durable set synchronous_commit = on'
@@ -85,6 +89,7 @@ start_mariadb() {
   start_as mysql "$work/mariadb.log" /usr/sbin/mariadbd --no-defaults --datadir="$work/mysql/data" --port="$port" \
     --socket="$work/mysql/socket" --bind-address=127.0.0.1 --skip-name-resolve --max-connections=300 --init-file="$work/init.sql" \
     --innodb-flush-log-at-trx-commit="$([[ ${COMMIT:-off} == on ]] && echo 1 || echo 2)"
+  process_of[mariadb]=${servers[-1]}
   until_said 'ready for connections' "$work/mariadb.log"
 }
 # Three servers of each, with their default settings. Their data is in memory if possible, because the clients are measured, not the disk.
@@ -170,6 +175,8 @@ for store in "${stores[@]}"; do
   esac
   arguments=(--store "$url" --seconds "${SECONDS_EACH:-1}" --repeat "${REPEAT:-5}")
   [[ -z $workloads ]] || arguments+=(--workload "$workloads")
+  server=${process_of[${store%%_*}]:-}
+  [[ -z $server ]] || arguments+=(--server "$server")
   echo "---- $store ($((++number)) of ${#stores[@]}, after $SECONDS s)"
   if [[ -n $on_terminal ]]; then
     "$program" "${arguments[@]}"

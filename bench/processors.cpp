@@ -1,0 +1,60 @@
+#include "bench/processors.hpp"
+
+#include <cerrno>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+
+namespace bench {
+namespace {
+
+void move(pid_t thread, const cpu_set_t& to) {
+  if (sched_setaffinity(thread, sizeof to, &to) == 0) return;
+  throw std::system_error{errno, std::generic_category(), "sched_setaffinity"};
+}
+
+void move_all_threads(pid_t process, const cpu_set_t& to) {
+  const auto threads = "/proc/" + std::to_string(process) + "/task";
+  for (const auto& each : std::filesystem::directory_iterator{threads}) {
+    move(std::stoi(each.path().filename().string()), to);
+  }
+}
+
+cpu_set_t allowed() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return set;
+  throw std::system_error{errno, std::generic_category(), "sched_getaffinity"};
+}
+
+/// The processor of the set that comes after `skip` others.
+cpu_set_t only(const cpu_set_t& of, int skip) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (int i = 0; i < CPU_SETSIZE; ++i) {
+    if (!CPU_ISSET(i, &of) || skip-- > 0) continue;
+    CPU_SET(i, &set);
+    return set;
+  }
+  throw std::runtime_error{"W1-pinned needs two processors"};
+}
+
+}  // namespace
+
+own_processors::own_processors(std::span<const pid_t> servers)
+    : servers_(servers.begin(), servers.end()), all_(allowed()) {
+  for (const auto server : servers_) move_all_threads(server, only(all_, 1));
+  move(0, only(all_, 0));
+}
+
+own_processors::~own_processors() {
+  try {
+    move(0, all_);
+    // Also the threads that the server has started meanwhile.
+    for (const auto server : servers_) move_all_threads(server, all_);
+  } catch (const std::exception&) {  // the server has ended
+  }
+}
+
+}  // namespace bench
