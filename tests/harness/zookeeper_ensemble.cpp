@@ -42,6 +42,10 @@ void zookeeper_ensemble::prepare() {
   }
 }
 
+void zookeeper_ensemble::lose_data(int server) const {
+  std::filesystem::remove_all(members().at(static_cast<std::size_t>(server)).data + "/version-2");
+}
+
 std::vector<std::string> zookeeper_ensemble::command(int server) const {
   return {"java",
           "-XX:TieredStopAtLevel=1",

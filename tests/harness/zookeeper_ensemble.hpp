@@ -20,6 +20,8 @@ class zookeeper_ensemble final : public server_group {
   long counted(int server, const std::string& key) const;
   int leader() const override;
   void until_whole() const override;
+  /// Removes the data of a killed server.
+  void lose_data(int server) const;
 
  private:
   void prepare() override;

@@ -11,6 +11,8 @@
 
 namespace holdfast::store::zookeeper {
 
+using namespace std::chrono_literals;
+
 bool leader_answered(int rc) {
   return rc == ZOK || rc == ZNONODE || rc == ZNODEEXISTS || rc == ZBADVERSION || rc == ZNOTEMPTY ||
          rc == ZNOAUTH;
@@ -246,6 +248,9 @@ void connection::on_auth(int rc, const void* data) {
 void connection::changed(int state, zhandle_t* to_close) {
   std::unique_lock lock{mutex_};
   connected_ |= state == ZOO_CONNECTED_STATE && !foreign_;
+  if (state == ZOO_CONNECTED_STATE) away_since_.reset();
+  if (state == ZOO_CONNECTING_STATE && connected_ && !away_since_)
+    away_since_ = options_.clock->now();
   expired_ |= state == ZOO_EXPIRED_SESSION_STATE;
   refused_ |= state == ZOO_AUTH_FAILED_STATE;
   changed_.notify_all();
@@ -266,6 +271,7 @@ void connection::changed(int state, zhandle_t* to_close) {
 void connection::speak() {
   auto& on = *options_.clock;
   std::weak_ptr<requests> unanswered;
+  second other;  // destroyed without the mutex
   std::unique_lock lock{mutex_};
   while (!ending_ && !is_over()) {
     const boot_time at = time_->speaks_at();
@@ -276,6 +282,7 @@ void connection::speak() {
     } else {
       lock.unlock();
       speak_once(unanswered);
+      end_if_refused(other);
       lock.lock();
     }
   }
@@ -296,6 +303,32 @@ void connection::speak_once(std::weak_ptr<requests>& unanswered) try {
   requests::sent(std::move(token), rc);
 } catch (...) {
   (void)time_->sent(options_.clock->now());
+}
+
+// Servers that have lost data (they were restored from a backup, for example) refuse a client that
+// has seen later changes, and do not tell it why: it would try for ever. So a session that has been
+// away for its whole time begins another one. If the servers accept that one, and not this one for
+// half of that time, this one is over. While no server answers, it goes on.
+void connection::end_if_refused(second& other) noexcept try {
+  const auto away = away_for(), session = time_->session();
+  const boot_time now = options_.clock->now();
+  const bool failed = other.session && (other.session->over() || other.session->away_for() > 0ns);
+  if (away < session || failed) {
+    other = {};
+  } else if (!other.session) {
+    if (auto begun = open(options_)) other.session = std::move(*begun);
+  } else if (!other.accepted_at) {
+    if (other.session->session() != 0) other.accepted_at = now;
+  } else if (now - *other.accepted_at >= session / 2) {
+    changed(ZOO_EXPIRED_SESSION_STATE, nullptr);
+  }
+} catch (...) {
+  return;  // no memory: looks again soon
+}
+
+std::chrono::nanoseconds connection::away_for() const {
+  const std::lock_guard guard{mutex_};
+  return away_since_ ? options_.clock->now() - *away_since_ : std::chrono::nanoseconds{};
 }
 
 status connection::wait_connected(boot_time until) {

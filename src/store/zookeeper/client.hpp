@@ -105,6 +105,8 @@ class connection {
   status wait_connected(boot_time until);
   /// The server has ended the session, or refused the user: the session will not work again.
   bool over() const;
+  /// How long it has been without a server, since it was connected first.
+  std::chrono::nanoseconds away_for() const;
   bool refused() const;
   /// What answered is no ZooKeeper, or one that only reads.
   std::optional<failure> foreign() const;
@@ -143,6 +145,12 @@ class connection {
   void close();
   void speak();
   void speak_once(std::weak_ptr<requests>& unanswered);
+  /// A second session, begun to see whether the servers refuse only this one.
+  struct second {
+    std::shared_ptr<connection> session{};
+    std::optional<boot_time> accepted_at{};
+  };
+  void end_if_refused(second& other) noexcept;
 
   const zookeeper_options options_;
   const std::vector<ino_t> sockets_of_others_;
@@ -152,6 +160,7 @@ class connection {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool connected_ = false;
+  std::optional<boot_time> away_since_;
   bool expired_ = false;
   bool refused_ = false;
   bool foreign_ = false;

@@ -33,6 +33,11 @@ void session_time::agreed(span session) noexcept {
   session_ = session;
 }
 
+span session_time::session() const noexcept {
+  const std::lock_guard guard{mutex_};
+  return session_;
+}
+
 boot_time session_time::sent(boot_time now) noexcept {
   const std::lock_guard guard{mutex_};
   last_said_ = std::max(last_said_, now);

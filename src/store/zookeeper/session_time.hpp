@@ -22,6 +22,7 @@ class session_time {
 
   /// Sets the length of the session as the servers have agreed.
   void agreed(span session) noexcept;
+  span session() const noexcept;
 
   /// Notes a request sent now. Returns the time from which the session counts if the leader
   /// answers.

@@ -45,14 +45,19 @@ result<link> zookeeper_store::current() {
   });
 }
 
+// The node of a name needs the base path, which may be gone: an operator removed it, or the servers
+// lost their data.
 status zookeeper_store::make(const std::string& path, int mode) {
-  const auto made = ask(1, true, [&](auto, connection& c, requests&, auto* token) {
-    return zoo_acreate(c.handle(), path.c_str(), "", 0, acl(), mode, &requests::on_text, token);
-  });
-  if (!made) return made.error();
-  const int rc = made->front().rc;
-  if (rc == ZOK || rc == ZNODEEXISTS) return done{};
-  return wrong(rc);
+  for (bool again = false;; again = true) {
+    const auto made = ask(1, true, [&](auto, connection& c, requests&, auto* token) {
+      return zoo_acreate(c.handle(), path.c_str(), "", 0, acl(), mode, &requests::on_text, token);
+    });
+    if (!made) return made.error();
+    const int rc = made->front().rc;
+    if (rc == ZOK || rc == ZNODEEXISTS) return done{};
+    if (rc != ZNONODE || mode != ZOO_CONTAINER || again) return wrong(rc);
+    if (auto ok = make_base(); !ok) return ok;
+  }
 }
 
 status zookeeper_store::make_base() {
@@ -120,6 +125,10 @@ result<moment> zookeeper_store::time() {
     if (!told) return told.error();
     const int made = told->front().rc;
     const answer& a = told->back();
+    if (made == ZNONODE) {
+      if (auto ok = make_base(); !ok) return std::move(ok.error());
+      continue;
+    }
     if (made != ZOK && made != ZNODEEXISTS) return wrong(made);
     if (a.rc == ZNONODE) continue;  // another thread asked, too, and has removed it
     if (a.rc != ZOK) return wrong(a.rc);
@@ -142,6 +151,7 @@ result<std::vector<contender_store::used_name>> zookeeper_store::names() {
   });
   if (!parts) return parts.error();
   if (!leader_answered(parts->front().rc)) return wrong(parts->front().rc);
+  if (parts->back().rc == ZNONODE) return std::vector<used_name>{};
   if (parts->back().rc != ZOK) return wrong(parts->back().rc);
   std::vector<std::string> found;
   for (const auto& part : parts->back().names) {

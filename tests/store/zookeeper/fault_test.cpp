@@ -59,6 +59,39 @@ TEST(zookeeper_faults, a_connection_that_is_lost_and_found_again_costs_nothing) 
   harness::connections_are_lost_and_found(calm_ensemble(), fresh_base());
 }
 
+// By an operator; servers that have lost their data have none, either. The sessions of programs go
+// on.
+TEST(zookeeper_faults, a_base_path_that_was_removed_is_made_again) {
+  const std::string above = fresh_base(), base = above + "/locks";
+  const auto session = holdfast::open("zookeeper://" + calm_ensemble().hosts() + base);
+  const tree operators(calm_ensemble().hosts());
+  const auto remove_it = [&] { operators.remove_all(above); };
+  remove_it();
+  EXPECT_NO_THROW(EXPECT_TRUE(holdfast::mutex(session, "job").try_acquire()));
+  remove_it();
+  EXPECT_NO_THROW(holdfast::latch(session, "open", 1).count_down());
+  remove_it();
+  EXPECT_NO_THROW(EXPECT_TRUE(session.names().empty()));
+}
+
+// They refuse the client of this session, which has seen more than they know.
+TEST(zookeeper_faults, a_session_goes_on_after_the_servers_have_lost_their_data) {
+  harness::zookeeper_ensemble servers;
+  const auto session = holdfast::open(servers.url(harness::brief));
+  const lease held = holdfast::mutex(session, "job").acquire();
+  for (int i = 0; i < 3; ++i) servers.kill(i);
+  for (int i = 0; i < 3; ++i) servers.lose_data(i);
+  for (int i = 0; i < 3; ++i) servers.start(i);
+  harness::eventually("the loss is told", [&] { return held.lost().stop_requested(); });
+  harness::eventually("a new session", [&] {
+    try {
+      return holdfast::mutex(session, "job").try_acquire().has_value();
+    } catch (const holdfast::error&) {
+      return false;
+    }
+  });
+}
+
 // The client itself leaves the member after two thirds of the session; the lease ends after two
 // fifths.
 TEST(zookeeper_faults, a_member_that_falls_silent_is_left_before_its_locks_are_lost) {

@@ -69,6 +69,13 @@ void tree::remove(const std::string& path) const {
   demand(zoo_delete(handle_, path.c_str(), -1), path);
 }
 
+// The server removes empty containers at the same time.
+void tree::remove_all(const std::string& path) const {
+  for (const auto& child : children(path)) remove_all(path + "/" + child);
+  const int rc = zoo_delete(handle_, path.c_str(), -1);
+  if (rc != ZNONODE) demand(rc, path);
+}
+
 bool tree::write_if(const std::string& guard, const std::string& path,
                     const std::string& data) const {
   zoo_op_t steps[2];

@@ -29,6 +29,8 @@ class tree {
   /// For everybody, or only for the user that is logged in.
   void make(const std::string& path, bool only_mine = false) const;
   void remove(const std::string& path) const;
+  /// With all that is below it; nothing need be there.
+  void remove_all(const std::string& path) const;
   /// In one step, if `guard` exists; false if it does not.
   bool write_if(const std::string& guard, const std::string& path, const std::string& data) const;
 
