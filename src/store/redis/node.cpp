@@ -122,10 +122,12 @@ result<node::answer> node::ask_server(std::span<const message> all) {
     got = ask_refused_again(all, std::move(*got), deadline);
   }
   if (!got) return got;
-  const resp_value& first = got->replies.front();
-  if (first.is_error() && ends_connection(first.text)) {
-    link_.renew_connection(server_says(first.text));
-  }
+  // A replica answers a question and refuses the writes behind it.
+  const auto& all_said = got->replies;
+  const auto ends = std::find_if(all_said.begin(), all_said.end(), [](const resp_value& r) {
+    return r.is_error() && ends_connection(r.text);
+  });
+  if (ends != all_said.end()) link_.renew_connection(server_says(ends->text));
   return got;
 }
 

@@ -3,6 +3,7 @@
 
 #include "fixture.hpp"
 #include "harness/fake_redis.hpp"
+#include "session/session_impl.hpp"
 
 // States of the server: loading, without its replicas or its primary, asleep, stopped, with a clock
 // that jumps.
@@ -108,6 +109,31 @@ TEST(redis_states, a_replica_that_has_lost_its_primary_is_left_as_any_other_repl
       });
     }
   }
+}
+
+// As the renewals of a session that waits at a barrier and holds a lock: the question comes first.
+TEST(redis_states, a_replica_that_answers_a_question_and_refuses_the_write_behind_it_is_left) {
+  const redis_server server;
+  auto s = holdfast::open(server.url());
+  holdfast::store::permits_command take, question;
+  take.verb = holdfast::store::permits_verb::acquire;
+  take.owner = question.owner = {1, 1};
+  take.lease_us = 60'000'000;
+  ASSERT_TRUE(s.impl()->permits("m", take));
+  question.verb = take.verb = holdfast::store::permits_verb::renew;
+  question.wait = true;
+  const holdfast::store::named_command batch[]{{"b", question}, {"m", take}};
+  const auto connection = [&] {
+    const auto all = server.ask({"CLIENT", "LIST", "TYPE", "normal"});
+    return all.substr(all.rfind("id=", all.find("name=holdfast")), 8);
+  };
+  server.ask({"REPLICAOF", "127.0.0.1", std::to_string(harness::free_port())});
+  const auto before = connection();
+  const auto replies = s.impl()->permits(batch);
+  EXPECT_TRUE(replies[0]) << "a replica answers it";
+  EXPECT_FALSE(replies[1]);
+  (void)s.impl()->permits(batch);
+  EXPECT_NE(connection(), before);
 }
 
 // The script had written nothing, or the server would not have ended it.
