@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <climits>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <system_error>
 
@@ -95,6 +96,37 @@ result<std::string> resolve_directory(const std::string& path) {
   return found;
 }
 
+/// 0: unknown.
+std::uint64_t mount_of(int descriptor) {
+  std::ifstream told("/proc/self/fdinfo/" + std::to_string(descriptor));
+  std::uint64_t number = 0;
+  for (std::string word; number == 0 && told >> word;) {
+    if (word == "mnt_id:") told >> number;
+  }
+  return number;
+}
+
+// SQLite keeps the log beside the file, under the name by which it was opened. So programs that
+// open one file by two names have two logs, and do not see each other's locks.
+status check_has_one_name(const std::string& path, const struct stat& found) {
+  if (found.st_nlink > 1) {
+    return failure{errc::unsupported,
+                   path +
+                       " has other names, too (hard links): programs that open it by another name "
+                       "would not see the locks of those that open it by this one. Remove the "
+                       "other names, or make symbolic links instead"};
+  }
+  constexpr int names_it = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+  const file_descriptor file(::open(path.c_str(), names_it));
+  const file_descriptor folder(::open(directory_of(path).c_str(), names_it));
+  if (!is_mounted_alone(file.get(), folder.get())) return done{};
+  return failure{errc::unsupported,
+                 path +
+                     " is mounted here without its folder: programs that open it elsewhere would "
+                     "not see the locks of those that open it here. Mount the folder instead (a "
+                     "container's volume is a folder)"};
+}
+
 // Follows a link to the file, so that all programs agree on the folder beside it.
 result<std::string> resolve_file(std::string path) {
   if (auto ok = check_not_planted(path); !ok) return std::move(ok.error());
@@ -113,6 +145,7 @@ result<std::string> resolve_file(std::string path) {
   }
   if (S_ISDIR(found.st_mode)) return refuse(path + " is a directory; name a file in it");
   if (!S_ISREG(found.st_mode)) return refuse(path + " is not a regular file; name another");
+  if (auto ok = check_has_one_name(path, found); !ok) return std::move(ok.error());
   return path;
 }
 
@@ -173,6 +206,11 @@ status check_not_planted(const std::string& path) {
                        "files. Users who share locks need a folder that only they can write to"};
   }
   return done{};
+}
+
+bool is_mounted_alone(int file, int folder) {
+  const auto here = mount_of(file), there = mount_of(folder);
+  return here != 0 && there != 0 && here != there;
 }
 
 const char* network_file_system_name(unsigned long magic) noexcept {

@@ -26,6 +26,10 @@ status check_not_planted(const std::string& path);
 /// The decision about one file or link, for this user.
 bool may_be_planted(const struct stat& found, const struct stat& folder, uid_t me) noexcept;
 
+/// Whether the file was mounted by itself: files beside it are not those beside the same file
+/// elsewhere. False if /proc does not tell.
+bool is_mounted_alone(int file, int folder);
+
 /// "." for a bare name.
 std::string directory_of(const std::string& path);
 

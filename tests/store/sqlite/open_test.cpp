@@ -1,3 +1,6 @@
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -124,6 +127,41 @@ TEST_F(opening, all_links_to_a_file_lead_to_the_same_locks) {
     EXPECT_TRUE((*each)->transact("name", change).ok());
   }
   EXPECT_EQ(number_of(*direct, "name"), 3);
+}
+
+// Each name has a log of its own: two sessions would hold one lock.
+TEST_F(opening, a_file_with_a_second_name_is_refused) {
+  (void)open(path());
+  fs::create_hard_link(path(), path("other.db"));
+  for (const auto& name : {path(), path("other.db")})
+    expect_refusal(name, errc::unsupported, "hard links");
+  fs::remove(path("other.db"));
+  EXPECT_NO_THROW((void)open(path()));
+}
+
+TEST_F(opening, a_file_that_is_mounted_without_its_folder_is_refused) {
+  (void)open(path());
+  fs::create_directory(path("elsewhere"));
+  const auto file = path("elsewhere/locks.db");
+  std::ofstream(file).flush();
+  EXPECT_TRUE(in_child([&] {
+    const bool may = ::unshare(CLONE_NEWNS) == 0 &&
+                     ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                     ::mount(path().c_str(), file.c_str(), nullptr, MS_BIND, nullptr) == 0;
+    // Only root may mount.
+    return !may || refusal(file).code == errc::unsupported;
+  }));
+}
+
+// /proc shows files of another file system, each mounted by itself.
+TEST(mounts, of_a_file_by_itself_are_recognized) {
+  using holdfast::store::sqlite::file_descriptor;
+  const auto name = [](const char* what) { return file_descriptor(::open(what, O_PATH)); };
+  const auto file = name("/proc/self/ns/mnt"), folder = name("/proc/self/ns");
+  EXPECT_TRUE(holdfast::store::sqlite::is_mounted_alone(file.get(), folder.get()));
+  EXPECT_FALSE(holdfast::store::sqlite::is_mounted_alone(name("/proc/self/status").get(),
+                                                         name("/proc/self").get()));
+  EXPECT_FALSE(holdfast::store::sqlite::is_mounted_alone(file.get(), -1));
 }
 
 // ---- files that are not ours
