@@ -59,6 +59,8 @@ constexpr std::array meanings{
     meaning{1698, 1698, errc::not_permitted, login},
     meaning{1130, 1130, errc::not_permitted, login},
     meaning{1820, 1820, errc::not_permitted, login},
+    meaning{1862, 1862, errc::not_permitted, "the password has expired: set a new one"},
+    meaning{4151, 4151, errc::not_permitted, "an operator locked the account (alter user)"},
     meaning{2026, 2026, errc::not_permitted, "TLS failed: see tls=, ssl_ca=, ssl_cert=, ssl_key="},
     meaning{1021, 1021, errc::no_space, no_space},
     meaning{1114, 1114, errc::no_space, no_space},

@@ -68,8 +68,9 @@ from @.holdfast_records r, json_table(json_query(r.record,
   place for ordinality, id text path '$[0]', expires_at bigint path '$[4]',
   since_at bigint path '$[5]', note text path '$[7]')) w)sql";
 
-constexpr const char* all_objects[] = {make_records, make_meta, fill_meta, make_locks_view,
-                                       make_waiters_view};
+// The row of holdfast_meta comes last: it shows that all the others are there.
+constexpr const char* all_objects[] = {make_records, make_meta, make_locks_view, make_waiters_view,
+                                       fill_meta};
 
 std::string database_if_missing(const tables& t) {
   return "create database if not exists " + t.database;

@@ -14,9 +14,10 @@ namespace holdfast {
 namespace {
 
 constexpr unsigned waited_too_long = 1205;
-/// No such database, column or table, invalid SQL, a number out of range: the table and the
-/// condition belong to the calling program, and an error in them is not holdfast's.
-constexpr std::array of_the_program{1049U, 1054U, 1064U, 1146U, 1690U};
+/// No such database, column, table or function, an ambiguous column, invalid SQL, a sum or several
+/// rows in the wrong place, a number out of range: the table and the condition belong to the
+/// calling program, and an error in them is not holdfast's.
+constexpr std::array of_the_program{1049U, 1052U, 1054U, 1064U, 1111U, 1146U, 1242U, 1305U, 1690U};
 
 [[noreturn]] void fail(std::string_view table, failure f) {
   f.operation = "row_lock";

@@ -195,6 +195,16 @@ TEST_F(mariadb_store, logins_and_addresses_that_are_wrong_are_refused_without_th
   }
 }
 
+TEST_F(mariadb_store, a_locked_account_and_an_expired_password_are_not_permitted) {
+  (void)open();
+  const std::string user = user_ + "@'%'";
+  for (const auto* state : {" account lock", " account unlock password expire"}) {
+    ask("alter user " + user + state);
+    const auto refused = harness::outcome_of_opening(url_of_user());
+    EXPECT_EQ(refused.reason, errc::not_permitted) << refused.text;
+  }
+}
+
 class mariadb_network : public mariadb_store {
  protected:
   holdfast::session behind(const std::string& options = {}) {

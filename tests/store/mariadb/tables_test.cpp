@@ -156,6 +156,17 @@ TEST_F(mariadb_store, tables_whose_making_was_interrupted_are_made_to_the_end) {
   EXPECT_EQ(ask("select format from " + table("holdfast_meta")), "1");
 }
 
+// This user may create tables, and no views.
+TEST_F(mariadb_store, views_that_one_session_could_not_make_are_made_by_the_next) {
+  ask("create database `" + database_ + "`");
+  ask("grant create, select, insert, update, delete on `" + database_ + "`.* to " + user_ + "@'%'");
+  const auto refused = harness::outcome_of_opening(url_of_user());
+  EXPECT_EQ(refused.reason, errc::not_permitted) << refused.text;
+  (void)open();
+  EXPECT_EQ(ask("select count(*) from " + table("holdfast_locks")), "0");
+  EXPECT_EQ(ask("select count(*) from " + table("holdfast_waiters")), "0");
+}
+
 TEST_F(mariadb_store, tables_that_are_altered_while_in_use_are_foreign_data) {
   auto s = impatient();
   holdfast::mutex m{s, "m"};

@@ -126,9 +126,13 @@ TEST_F(mariadb_transaction, a_time_out_that_rolls_back_ends_the_transaction) {
 }
 
 TEST_F(mariadb_transaction, a_wrong_table_or_condition_is_an_error_of_the_program) {
-  for (const auto& [table, which] : {std::pair{stock_ + "k", "id = 1"},
+  using row = std::pair<std::string, std::string>;
+  for (const auto& [table, which] : {row{stock_ + "k", "id = 1"},
                                      {stock_, "9223372036854775807 + id > 0"},
                                      {stock_, "nr = 1"},
+                                     {stock_, "no_such_function(id) = 1"},
+                                     {stock_, "sum(id) = 1"},
+                                     {stock_, "id = (select id from " + stock_ + ")"},
                                      {stock_, "id = ("}}) {
     const auto wrong = outcome_of([&] { (void)row_lock(a_.get(), table, which); });
     EXPECT_EQ(wrong.reason, errc::invalid_argument) << wrong.text;

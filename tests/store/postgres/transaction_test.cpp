@@ -102,6 +102,7 @@ TEST_F(postgres_transaction, a_wrong_table_or_condition_is_an_error_of_the_progr
   for (const auto& [table, which] : {std::pair{stock_ + "k", "id = 1"},
                                      {stock_, "id = 1 / (id - id)"},
                                      {stock_, "nr = 1"},
+                                     {stock_, "true group by n"},
                                      {stock_, "id = ("}}) {
     const own one{base_};
     const auto wrong = outcome_of([&] { (void)row_lock(one.get(), table, which); });
