@@ -44,6 +44,10 @@ std::string etcd_cluster::ctl(const std::string& words, const std::string& reads
   return said;
 }
 
+void etcd_cluster::lose_data(int server) const {
+  std::filesystem::remove_all(members().at(static_cast<std::size_t>(server)).data);
+}
+
 std::string etcd_cluster::metrics(int server) const try {
   tcp_client client(members().at(static_cast<std::size_t>(server)).third_port);
   client.say("GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n");

@@ -20,6 +20,8 @@ class etcd_cluster final : public server_group {
   long counted(const std::string& name) const;
   int leader() const override;
   void until_whole() const override;
+  /// Removes the data of a killed server.
+  void lose_data(int server) const;
 
  private:
   std::vector<std::string> command(int server) const override;

@@ -79,7 +79,9 @@ constexpr std::array meanings{
             "the commit failed; look at the server's log"},
     meaning{1690, 1690, errc::timed_out, "the request came after its caller had given up"},
     meaning{1054, 1054, errc::foreign_data, not_ours},
-    meaning{1146, 1146, errc::foreign_data, not_ours},
+    meaning{1146, 1146, errc::foreign_data,
+            "a table of holdfast was removed: drop what is left of holdfast_records and "
+            "holdfast_meta, and open a new session, which makes both"},
     meaning{1136, 1136, errc::foreign_data, not_ours},
     meaning{1049, 1049, errc::foreign_data, not_ours},
     meaning{1364, 1366, errc::foreign_data, not_ours},

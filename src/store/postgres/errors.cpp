@@ -49,6 +49,9 @@ constexpr std::array meanings{
     meaning{"42P05", errc::unavailable, "a pooler gave this connection another server"},
     meaning{"0A000", errc::unavailable,
             "the tables were changed; the next attempt reads them anew"},
+    meaning{"42P01", errc::foreign_data,
+            "a table of holdfast was removed: drop what is left of holdfast_records and "
+            "holdfast_meta, and open a new session, which makes both"},
     meaning{"42", errc::foreign_data,
             "the tables holdfast_records and holdfast_meta are not those that holdfast made; give "
             "locks a schema of their own (?schema=)"},

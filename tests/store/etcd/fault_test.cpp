@@ -37,6 +37,23 @@ TEST(etcd_faults, a_leader_that_is_cut_off_does_not_keep_a_lease_alive) {
   for (int i = 0; i < 3; ++i) servers.resume(i);
 }
 
+TEST(etcd_faults, a_session_goes_on_after_the_servers_have_lost_their_data) {
+  harness::etcd_cluster servers;
+  const auto session = holdfast::open(servers.url(harness::brief));
+  const lease held = holdfast::mutex(session, "job").acquire();
+  for (int i = 0; i < 3; ++i) servers.kill(i);
+  for (int i = 0; i < 3; ++i) servers.lose_data(i);
+  for (int i = 0; i < 3; ++i) servers.start(i);
+  harness::eventually("the loss is told", [&] { return held.lost().stop_requested(); });
+  harness::eventually("a new lease", [&] {
+    try {
+      return holdfast::mutex(session, "job").try_acquire().has_value();
+    } catch (const holdfast::error&) {
+      return false;
+    }
+  });
+}
+
 TEST(etcd_faults, a_lock_of_a_sleeping_process_passes_on_with_a_greater_fence) {
   harness::a_holder_sleeps(calm_cluster(), fresh_base());
 }
