@@ -102,12 +102,13 @@ failure strange_answer(std::string_view what) {
 }
 
 // With replica-serve-stale-data no, a replica answers MASTERDOWN while it cannot reach its primary
-// or is copying the primary's data.
+// or is copying the primary's data. While it loads that data, it answers LOADING. (A server that
+// was restarted answers that, too, but over no connection from before.)
 bool ends_connection(std::string_view error) noexcept {
   return error.starts_with("READONLY") || error.starts_with("MASTERDOWN") ||
-         error.starts_with("NOAUTH") || error.find("-READONLY") != error.npos ||
-         error.find("READONLY You") != error.npos || error.find("-MASTERDOWN") != error.npos ||
-         too_many_clients(error);
+         error.starts_with("LOADING") || error.starts_with("NOAUTH") ||
+         error.find("-READONLY") != error.npos || error.find("READONLY You") != error.npos ||
+         error.find("-MASTERDOWN") != error.npos || too_many_clients(error);
 }
 
 }  // namespace holdfast::store::redis

@@ -90,24 +90,25 @@ TEST(redis_states, errors_of_a_primary_and_of_a_script_are_reported_alike) {
   }
 }
 
-// A demoted server that does not reach its primary answers this for as long as that lasts: perhaps
-// until it has copied all of the data. The address may lead to another server by now.
+// A demoted server that does not reach its primary answers this for as long as that lasts, or until
+// it has copied and loaded all of the data. The address may lead to another server by now.
 TEST(redis_states, a_replica_that_has_lost_its_primary_is_left_as_any_other_replica) {
-  for (const std::string before :
-       {"", "ERR Error running script (call to f_01): @user_script:1: -"}) {
-    for (const std::string word : {"MASTERDOWN", "READONLY"}) {
-      std::atomic<int> calls{0};
-      const harness::fake_redis server([&](const harness::fake_redis::words& w) {
-        calls += w[0] == "HELLO" ? 1 : 0;
-        return w[0] == "EVALSHA" ? "-" + before + word + " some reason\r\n" : std::string();
-      });
-      auto s = impatient(server.url("?command_timeout=500ms"));
-      const int opened = calls;
-      eventually("it is called again", [&] {
-        EXPECT_EQ(trying(s).reason, errc::unavailable);
-        return calls > opened;
-      });
-    }
+  const std::string in_a_script = "ERR Error running script (call to f_01): @user_script:1: -";
+  for (const std::string& error :
+       {std::string("MASTERDOWN some reason"), in_a_script + "MASTERDOWN some reason",
+        std::string("READONLY some reason"), in_a_script + "READONLY some reason",
+        std::string("LOADING Redis is loading the dataset in memory")}) {
+    std::atomic<int> calls{0};
+    const harness::fake_redis server([&](const harness::fake_redis::words& w) {
+      calls += w[0] == "HELLO" ? 1 : 0;
+      return w[0] == "EVALSHA" ? "-" + error + "\r\n" : std::string();
+    });
+    auto s = impatient(server.url("?command_timeout=500ms"));
+    const int opened = calls;
+    eventually("it is called again after " + error, [&] {
+      EXPECT_EQ(trying(s).reason, errc::unavailable);
+      return calls > opened;
+    });
   }
 }
 
