@@ -273,16 +273,20 @@ void connection::speak() {
   std::weak_ptr<requests> unanswered;
   second other;  // destroyed without the mutex
   std::unique_lock lock{mutex_};
+  boot_time looked{};
   while (!ending_ && !is_over()) {
+    const bool looks = away_since_ || other.session;
     const boot_time at = time_->speaks_at();
+    const boot_time looks_at = looks ? looked + time_->session() / 6 : forever;
+    const boot_time now = on.now();
     if (!connected_) {
       changed_.wait(lock);
-    } else if (on.now() < at) {
-      on.wait_until(lock, changed_, at);
+    } else if (now < std::min(at, looks_at)) {
+      on.wait_until(lock, changed_, std::min(at, looks_at));
     } else {
       lock.unlock();
-      speak_once(unanswered);
-      end_if_refused(other);
+      if (now >= at) speak_once(unanswered);
+      if (now >= looks_at) end_if_refused(other), looked = now;
       lock.lock();
     }
   }
