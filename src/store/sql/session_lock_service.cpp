@@ -111,14 +111,21 @@ permits_reply session_lock_service::confirm(std::string_view name, const permits
 
 // Counts from the time when the server began to count the connection's silence, not from now: this
 // process may have been stopped in between.
-permits_reply session_lock_service::holds(session_lock_entry& s, std::int64_t lease_us) {
+permits_reply session_lock_service::granted(const session_lock_entry& s,
+                                            std::int64_t lease_us) const {
   const auto now = clock_.now();
   const auto sure_us = std::chrono::duration_cast<std::chrono::microseconds>(sure_for_).count();
-  ends_at(s, after(now, lease_us));
   permits_reply r = reply_with(permits_outcome::granted);
   r.fence = s.fence;
   r.now_at = micros(now);
   r.expires_at = r.now_at + std::min(lease_us, micros(s.heard) + sure_us - r.now_at);
+  return r;
+}
+
+// After the time that the holder is told, nobody relies on the hold any more.
+permits_reply session_lock_service::holds(session_lock_entry& s, std::int64_t lease_us) {
+  auto r = granted(s, lease_us);
+  ends_at(s, boot_time(std::chrono::microseconds(r.expires_at)));
   return r;
 }
 
@@ -219,7 +226,7 @@ result<permits_reply> session_lock_service::resize(std::string_view name,
   // A failed change has closed the connection.
   if (!changed) return reply_with(permits_outcome::absent);
   if (!*changed) return reply_with(permits_outcome::busy);
-  return holds(*mine, c.lease_us);
+  return granted(*mine, c.lease_us);  // a change lengthens no lease
 }
 
 // ---- for people
@@ -233,15 +240,16 @@ result<permits_reply> session_lock_service::inspect(std::string_view name) {
 // ---- for the threads that watch
 
 // The thread that reads the inbox must not wait for a server. The notified waiter asks, and its own
-// call checks whether the grant is still valid.
+// call checks whether the grant is still valid. Until then the hold stays, even if it was granted
+// so long ago that it would not count.
 std::optional<notification> session_lock_service::next_grant() {
   for (auto s = table_.all().begin(); s != table_.all().end(); ++s) {
     if (!s->waits_at_server()) continue;
     table_.hear_of(*s);
     if (!s->held) continue;
-    const auto granted = holds(*s, s->lease_us);
-    return notification{notification_kind::granted, s->name, s->owner, s->fence,
-                        granted.expires_at,         {}};
+    ends_at(*s, after(clock_.now(), s->lease_us));
+    const auto expires_at = granted(*s, s->lease_us).expires_at;
+    return notification{notification_kind::granted, s->name, s->owner, s->fence, expires_at, {}};
   }
   return std::nullopt;
 }

@@ -50,6 +50,7 @@ class session_lock_service {
   result<permits_reply> resize(std::string_view name, const permits_command& c);
   result<permits_reply> evict(std::string_view name, const owner_id& owner);
   result<permits_reply> inspect(std::string_view name);
+  permits_reply granted(const session_lock_entry& s, std::int64_t lease_us) const;
   permits_reply holds(session_lock_entry& s, std::int64_t lease_us);
   permits_reply queued(session_lock_entry& s, const permits_command& c);
   permits_reply confirm(std::string_view name, const permits_command& c);

@@ -292,6 +292,52 @@ TEST_F(lock_sessions, a_full_server_gets_one_connection_attempt_a_second) {
   EXPECT_GT(mine_->permits("m", patient)->retry_after_us, 50'000) << "it waits at the server";
 }
 
+// The holder knows from the reply when its hold ends. From then on only other sessions suffer if it
+// stays locked, however long a lease it asked for.
+TEST_F(lock_sessions, unlock_a_hold_when_it_counts_no_more) {
+  ASSERT_EQ(acquire(*mine_, "m", 1), permits_outcome::granted);
+  clock_.advance(9s);
+  const auto renewed = mine_->permits("m", about(permits_verb::renew, 1));
+  ASSERT_TRUE(renewed && renewed->outcome == permits_outcome::granted);
+  const auto lasts = std::chrono::microseconds(renewed->expires_at - renewed->now_at);
+  EXPECT_EQ(lasts, 10s);
+  clock_.advance(lasts - 1ms);
+  EXPECT_EQ(mine_->names().value(), std::vector<std::string>{"m"});
+  EXPECT_EQ(acquire(*other_, "m", 2), permits_outcome::busy);
+  clock_.advance(1ms);
+  harness::eventually("its end", [&] { return mine_->names()->empty(); });
+  EXPECT_EQ(acquire(*other_, "m", 2), permits_outcome::granted);
+}
+
+TEST_F(lock_sessions, unlock_a_hold_in_time_though_its_mode_was_changed) {
+  auto writes = about(permits_verb::acquire, 1);
+  writes.kind = kind::shared_mutex;
+  writes.capacity = writes.weight = 5;
+  ASSERT_EQ(outcome(*mine_, "m", writes), permits_outcome::granted);
+  clock_.advance(9s);
+  ASSERT_EQ(outcome(*mine_, "m", about(permits_verb::resize, 1)), permits_outcome::granted);
+  clock_.advance(1s);
+  harness::eventually("its end", [&] { return mine_->names()->empty(); });
+}
+
+// The answer to a long wait is older than a hold counts, so its waiter asks whether it still holds.
+TEST_F(lock_sessions, keep_a_grant_after_a_long_wait_until_its_waiter_asks) {
+  harness::counting_clock clock;
+  const auto store = open(clock);
+  server_.held_by["m"] = 1'000;
+  auto patient = about(permits_verb::acquire, 1);
+  patient.wait = true;
+  ASSERT_EQ(outcome(*store, "m", patient), permits_outcome::queued);
+  clock.time.advance(1min);
+  server_.held_by["m"] = server_.waits.back();
+  harness::eventually("a notification",
+                      [&] { return store->inbox().receive(clock.now()).has_value(); });
+  clock.until_asleep(1);
+  EXPECT_EQ(store->names().value(), std::vector<std::string>{"m"});
+  EXPECT_EQ(outcome(*store, "m", patient), permits_outcome::granted);
+  EXPECT_EQ(server_.waits.size(), 1U) << "it has not waited again";
+}
+
 // Each request to a server that does not answer lasts as long as command_timeout.
 TEST_F(lock_sessions, that_find_one_spare_connection_dead_ask_no_other_whether_it_lives) {
   const auto connect = [this] {
@@ -403,7 +449,7 @@ TEST_F(idle_lock_sessions, show_repeats_its_query_over_a_new_connection) {
 class late_lock_sessions : public lock_sessions {
  protected:
   void SetUp() override {
-    ASSERT_EQ(acquire(*other_, "m", 2), permits_outcome::granted);
+    server_.held_by["m"] = 1'000;
     ASSERT_EQ(outcome(*mine_, "m", patient_), permits_outcome::queued);
     ASSERT_EQ(server_.waits.size(), 1u);
   }
