@@ -196,15 +196,13 @@ void actor::judge_wait(bool got, bool stoppable) const {
                       name + " after " + std::to_string(took / microsecond) + " us");
   }
   if (p.steady_since > asked || p.paused_until > asked) return;
-  // A redlock asks its nodes together, for the lock and then for the greatest fence, and releases
-  // the grants of a vote that failed.
   const bool by_votes = of.whole.names[s.name].kind == lock_kind::redlock;
   // MariaDB's client gives a new connection a second at least.
   const nanos longest_command = of.whole.store == store_kind::mariadb
                                     ? std::max(second, of.whole.command_timeout)
                                     : of.whole.command_timeout;
   const nanos one_try = of.whole.calm() ? 0
-                        : by_votes      ? 3 * time_of_a_node
+                        : by_votes      ? rounds_of_a_try * time_of_a_node
                                         : commands_of_a_try() * longest_command;
   nanos most = (s.wait == 0 ? one_try : s.wait) + deadline_slack;
   // A session calls a server with advisory locks one call after the other, each over a new

@@ -21,6 +21,10 @@ struct actor {
   const step& s;
   std::string name;
   nanos asked = 0;
+  /// Of a redlock, which asks its nodes together: for the lock, first the nodes that are well and
+  /// then those that it had left alone; for the greatest fence; and to release the grants of a vote
+  /// that failed.
+  int rounds_of_a_try = 4;
 
   /// Reports a violation unless the plan or its faults explain the error.
   void judge_error(holdfast::errc code, const std::string& what) const;

@@ -144,8 +144,14 @@ struct spread_actor : actor {
     judge_wait(true, true);
   }
 
-  void act(holdfast::redlock& l) {
+  // Before the first vote the lock asks its nodes who they are.
+  void asks_nodes(const holdfast::redlock& l) {
+    if (l.attempts() == 0) ++rounds_of_a_try;
     waits(true);
+  }
+
+  void act(holdfast::redlock& l) {
+    asks_nodes(l);
     std::optional<holdfast::quorum_lease> held;
     try {
       held = take_votes(l);
@@ -196,7 +202,7 @@ struct spread_actor : actor {
   }
 
   void act_in_standard_style(holdfast::redlock& l) {
-    waits(true);
+    asks_nodes(l);
     bool got = false;
     try {
       got = lock(l);
