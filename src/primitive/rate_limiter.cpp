@@ -18,6 +18,8 @@ namespace {
 constexpr microseconds longest_ahead = max_lease;
 /// The shortest pause after which a waiter for tokens checks the clock again.
 constexpr microseconds shortest_look{200};
+/// The due time of tokens that were not taken: so long ago that none of them come back.
+constexpr std::int64_t never_due = -store::most_units;
 /// From this number of keys on, the process removes expired pools when it adds another.
 constexpr std::size_t many_pools = 1024;
 
@@ -250,7 +252,10 @@ rate_limiter::state::request rate_limiter::state::about_taken(const rate_key& ke
     const auto rule = std::find_if(taken.rules.begin(), taken.rules.end(), [&](const auto& one) {
       return one.rule == r.rules->name_of(i);
     });
-    if (rule == taken.rules.end()) continue;
+    if (rule == taken.rules.end()) {  // it came with a change of rules
+      r.choices[i].due_at = never_due;
+      continue;
+    }
     r.choices[i].due_at = std::max<std::int64_t>(rule->due.count(), 0);
   }
   return r;

@@ -340,6 +340,20 @@ TEST_P(rates, changed_rules_apply_to_all_and_used_tokens_stay_used) {
   EXPECT_EQ(reason_of([&] { three_.change_rules(rule(9, slowly), 2); }), errc::invalid_argument);
 }
 
+TEST_P(rates, a_refund_gives_nothing_to_a_rule_of_which_its_decision_took_nothing) {
+  const auto before = three_.try_take(2);
+  auto with_new = rule(3, slowly);
+  with_new.push_back({.tokens = 2, .per = slowly, .name = "new"});
+  three_.change_rules(with_new, 1);
+  const auto after = three_.try_take();
+  three_.refund(before);
+  EXPECT_EQ(three_.peek().rules.at(1).remaining, 1u) << "as many as without that decision";
+  EXPECT_TRUE(async_refund(three_, before).future().get());
+  EXPECT_EQ(three_.peek().rules.at(1).remaining, 1u);
+  three_.refund(after);
+  EXPECT_EQ(three_.peek().rules.at(1).remaining, 2u);
+}
+
 TEST_P(rates, tokens_kept_in_the_process_cost_no_round_trip) {
   rate_limiter local{here_, "local", rule(100, slowly), {.local_tokens = 10, .local_time = 1h}};
   const auto before = here_.store_operations();
