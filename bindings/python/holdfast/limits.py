@@ -108,7 +108,7 @@ class Limiter(_waits.Handle):
         return self._decided(lambda there: call(functions.limiter_reserve, self._handle, n, wait, *_key(key), there))
 
     def peek(self, n: int = 1, key: Key | None = None) -> Decision:
-        """Returns what try_take() would return, and takes nothing."""
+        """Returns what try_take() would return if no local tokens were left, and takes nothing."""
         return self._decided(lambda there: call(functions.limiter_peek, self._handle, n, *_key(key), there))
 
     def refund(self, what: int | Decision = 1, key: Key | None = None) -> None:
