@@ -47,13 +47,13 @@ function(holdfast_redis_scripts)
   endif()
   holdfast_kernel_words(words values)
   # Some scripts include others.
-  set(names publish publish_sharded mutex barrier_condition late whole after head in_use permits countdown rate redlock redisson_hash
-            redisson redisson_fair redisson_rw redisson_permits redisson_latch redisson_rate setnx acquire_many)
+  set(names publish publish_sharded mutex barrier_asks barrier_condition late whole after head in_use permits countdown rate redlock
+            redisson_hash redisson redisson_fair redisson_rw redisson_permits redisson_latch redisson_rate setnx acquire_many)
   foreach(name IN LISTS names)
     set(file "${PROJECT_SOURCE_DIR}/src/store/redis/${name}.lua")
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
     file(READ "${file}" HOLDFAST_${name}_TEXT)
-    foreach(part IN ITEMS mutex barrier_condition late whole after head in_use permits rate redisson_hash)
+    foreach(part IN ITEMS mutex barrier_asks barrier_condition late whole after head in_use permits rate redisson_hash)
       string(REPLACE "@${part}.lua@" "${HOLDFAST_${part}_TEXT}" HOLDFAST_${name}_TEXT "${HOLDFAST_${name}_TEXT}")
     endforeach()
     foreach(word value IN ZIP_LISTS words values)

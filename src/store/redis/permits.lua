@@ -74,6 +74,7 @@ end
 
 if not after then
 @mutex.lua@
+@barrier_asks.lua@
 end
 -- ---- the general path ----------------------------------------------------------------------------
 -- Lua creates each function again whenever the script runs, and each variable of the script that a

@@ -16,8 +16,8 @@ constexpr std::uint32_t many = 64;
 constexpr std::uint32_t sessions = 8;
 
 /// All participants arrive; the server counts the commands of the last arrival.
-void open_with(const harness::redis_server& server, std::uint32_t participants) {
-  auto s = holdfast::open(server.url("?command_timeout=1m"));
+void open_with(const harness::redis_server& server, const holdfast::session& s,
+               std::uint32_t participants) {
   permits_command c;
   c.verb = permits_verb::acquire;
   c.kind = kind::barrier;
@@ -37,16 +37,34 @@ void open_with(const harness::redis_server& server, std::uint32_t participants) 
 
 TEST(redis_barrier, opens_with_a_few_commands_and_one_publication_a_session) {
   const harness::redis_server server;
-  open_with(server, many);
+  open_with(server, holdfast::open(server.url("?command_timeout=1m")), many);
   EXPECT_EQ(calls(server, "publish"), sessions);
   EXPECT_LE(calls(server), 40);
+}
+
+// Each of them asks, so the question has a short path (barrier_asks.lua): the clock, the record,
+// the participant, the lease that ends first, and its own.
+TEST(redis_barrier, answers_a_question_with_five_commands) {
+  const harness::redis_server server;
+  const auto s = holdfast::open(server.url("?command_timeout=1m"));
+  open_with(server, s, many);
+  permits_command c;
+  c.verb = permits_verb::renew;
+  c.wait = true;
+  c.lease_us = c.queue_lease_us = 60'000'000;
+  c.owner = {7, 1};
+  server.ask({"CONFIG", "RESETSTAT"});
+  EXPECT_EQ(s.impl()->permits("b", c).value().outcome, permits_outcome::granted);
+  for (const auto* const once : {"evalsha", "time", "get", "hget", "zrange", "zscore"})
+    EXPECT_EQ(calls(server, once), 1) << once;
 }
 
 // In several batches: Lua's stack has no room for that many at once.
 TEST(redis_barrier, of_many_participants_lets_all_of_them_continue) {
   const harness::redis_server server;
-  open_with(server, 1'203);
-  const auto there = holdfast::open(server.url("?command_timeout=1m")).show("b");
+  const auto s = holdfast::open(server.url("?command_timeout=1m"));
+  open_with(server, s, 1'203);
+  const auto there = s.show("b");
   EXPECT_EQ(there.holders.size(), 1'203U);
   EXPECT_EQ(there.waiters.size(), 0U);
 }

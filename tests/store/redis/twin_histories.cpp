@@ -65,7 +65,7 @@ scene random_scene(harness::random& dice) {
       s = {kind::shared_mutex, 1u << 30, s.owners, s.priorities};
       break;
     case 2:
-      s = {kind::barrier, dice.between(1u, 4u), s.owners, s.priorities};
+      s = {kind::barrier, dice.between(1u, 4u), dice.between(1, 3), s.priorities};
       break;
     case 3:
       s = {kind::condition_variable, 1u << 30, s.owners, s.priorities};
@@ -90,6 +90,8 @@ std::uint32_t random_weight(harness::random& dice, const scene& s) {
 
 permits_verb random_verb(harness::random& dice, const scene& s) {
   if (s.what == kind::condition_variable && dice.one_in(5)) return permits_verb::notify;
+  // Behind a barrier that has opened, its participants ask.
+  if (s.what == kind::barrier && dice.one_in(3)) return permits_verb::renew;
   constexpr std::array verbs{permits_verb::acquire, permits_verb::acquire, permits_verb::acquire,
                              permits_verb::acquire, permits_verb::renew,   permits_verb::renew,
                              permits_verb::release, permits_verb::release, permits_verb::resize,
@@ -133,7 +135,9 @@ permits_history random_permits(harness::random& dice, int steps) {
   permits_history h;
   std::int64_t now = year_2026;
   for (int i = 0; i < steps; ++i) {
-    now += s.crowded && !dice.one_in(10) ? dice.between(0, 1'000) : pass(dice);
+    // At a barrier so little time passes that it opens now and then.
+    const unsigned slow = s.crowded ? 10u : s.what == kind::barrier ? 3u : 1u;
+    now += !dice.one_in(slow) ? dice.between(0, 1'000) : pass(dice);
     h.push_back({now, random_command(dice, s)});
   }
   h.push_back({now, {}});  // a query of the rest

@@ -17,6 +17,53 @@ TEST(twin, permits_script_answers_as_the_kernel_does) {
   }
 }
 
+/// Two participants of a barrier of two have gone on. The first arrives again, for at most
+/// `queue_lease` without a sign of life, and the second asks. Its own lease is the longer one.
+twin::permits_history arrives_again_and_asks(std::int64_t lease, std::int64_t queue_lease,
+                                             std::int64_t asks_after) {
+  using namespace holdfast::store;
+  constexpr std::int64_t then = 1'790'000'000'000'000;
+  permits_command c;
+  c.kind = kind::barrier;
+  c.capacity = 2;
+  c.wait = true;
+  c.peer = "p1";
+  c.lease_us = c.queue_lease_us = lease;
+  c.verb = permits_verb::acquire;
+  c.owner = {0, 1};
+  twin::permits_history h{{then, c}};
+  c.owner = {0, 2};
+  c.lease_us = c.queue_lease_us = 9'000'000;
+  h.push_back({then, c});
+  permits_command asks = c;
+  asks.verb = permits_verb::renew;
+  if (queue_lease > 0) {
+    c.replaces = {0, 1};
+    c.owner = {0, 3};
+    c.queue_lease_us = queue_lease;
+    h.push_back({then + 1, c});
+  }
+  h.push_back({then + asks_after, asks});
+  return h;
+}
+
+// The short path for a question (barrier_asks.lua) leaves to the general path what has expired. The
+// random histories seldom have such a moment.
+TEST(twin, a_question_at_a_barrier_finds_what_has_expired) {
+  const twin::seeded_bug any_lease{"first_end and first_end + 0 > clock + 0", "first_end"};
+  const twin::seeded_bug any_place{"(waiters == '0' or places_end + 0 > clock + 0)", "true"};
+  const harness::redis_server server, one_server, another;
+  twin::stage stage(server), no_leases(one_server, any_lease), no_places(another, any_place);
+  for (const std::int64_t after : {1'999'999, 2'000'000, 2'000'001, 2'000'002}) {
+    const auto lease_ends = arrives_again_and_asks(2'000'000, 0, after);
+    const auto place_ends = arrives_again_and_asks(8'000'000, 2'000'000, after);
+    EXPECT_EQ(stage.play(lease_ends), std::nullopt) << after;
+    EXPECT_EQ(stage.play(place_ends), std::nullopt) << after;
+    EXPECT_EQ(no_leases.play(lease_ends).has_value(), after >= 2'000'000) << after;
+    EXPECT_EQ(no_places.play(place_ends).has_value(), after >= 2'000'001) << after;
+  }
+}
+
 TEST(twin, countdown_script_answers_as_the_kernel_does) {
   const harness::redis_server server;
   twin::stage stage(server);
