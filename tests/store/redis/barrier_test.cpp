@@ -53,9 +53,10 @@ TEST(redis_barrier, answers_a_question_with_five_commands) {
   c.wait = true;
   c.lease_us = c.queue_lease_us = 60'000'000;
   c.owner = {7, 1};
+  c.replaces = {6, 1};  // a participant names its earlier arrival in each command
   server.ask({"CONFIG", "RESETSTAT"});
   EXPECT_EQ(s.impl()->permits("b", c).value().outcome, permits_outcome::granted);
-  for (const auto* const once : {"evalsha", "time", "get", "hget", "zrange", "zscore"})
+  for (const auto* const once : {"evalsha", "time", "get", "hmget", "zrange", "zscore"})
     EXPECT_EQ(calls(server, once), 1) << once;
 }
 
