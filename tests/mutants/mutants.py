@@ -2,6 +2,7 @@
 """Seeded faults: a test of the tests.
 
 mutants.py check                 each fault still fits its source, its tests are there, and Lua takes each faulty script
+mutants.py compile [PATTERN...]  … and compiles with its switch: each source that a fault is in, alone
 mutants.py list [PATTERN...]     the faults
 mutants.py write                 the source tree with all faults, in build/mutants/source
 mutants.py build                 … and its programs
@@ -20,6 +21,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
+import alone  # noqa: E402
 import faults as seeded  # noqa: E402
 import simulate  # noqa: E402
 import tree  # noqa: E402
@@ -28,11 +30,11 @@ import trial  # noqa: E402
 HOME = seeded.ROOT / "build/mutants"
 
 
-def configure(folder, rooms, tests):
+def configure(folder, rooms, tests, united=12):
     """One build of everything that the faults are in, with none of the lanes' checks: only its tests count."""
     subprocess.run(
         ["cmake", "-S", HOME / "source", "-B", folder, "-G", "Ninja", "-DCMAKE_CXX_COMPILER=g++", "-DCMAKE_BUILD_TYPE=Debug",
-         "-DCMAKE_CXX_FLAGS=-w", "-DCMAKE_CXX_FLAGS_DEBUG=-O1 --param=ggc-min-heapsize=500000", "-DHOLDFAST_UNITY=12",
+         "-DCMAKE_CXX_FLAGS=-w", "-DCMAKE_CXX_FLAGS_DEBUG=-O1 --param=ggc-min-heapsize=500000", f"-DHOLDFAST_UNITY={united}",
          f"-DHOLDFAST_TEST_OPTIONS={tests}",
          "-DHOLDFAST_BUILD_BENCH=OFF", "-DHOLDFAST_BUILD_EXAMPLES=OFF",
          "-DHOLDFAST_INSTALL=OFF", f"-DHOLDFAST_TEST_ROOMS={';'.join(sorted(rooms))}"],
@@ -62,6 +64,18 @@ def check(faults):
     return 1 if found else 0
 
 
+def compile_alone(faults, all_of_them, jobs):
+    tree.write(HOME / "source", all_of_them)
+    configure(HOME / "alone", set(), "-O0", united=0)
+    found, missing = alone.problems(HOME / "source", HOME / "alone", faults, jobs)
+    for fault, sentence in found:
+        print(f"{fault or 'no fault'}: {sentence}")
+    for source in missing:
+        print(f"not in this build: {source}")
+    print(f"{len(faults)} faults, {len(found)} errors")
+    return 1 if found else 0
+
+
 def run(faults, given):
     began = time.monotonic()
     judge = trial.Trial(HOME / "build/tests", given.trials, lambda line: print(line, flush=True))
@@ -75,7 +89,7 @@ def run(faults, given):
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("what", choices=("check", "list", "write", "build", "run", "simulate"))
+    arguments.add_argument("what", choices=("check", "compile", "list", "write", "build", "run", "simulate"))
     arguments.add_argument("patterns", nargs="*", metavar="PATTERN")
     arguments.add_argument("--jobs", type=int, default=os.cpu_count(), help="compilers at the same time")
     arguments.add_argument("--trials", type=int, default=2, help="faults at the same time")
@@ -97,6 +111,8 @@ def main():
         return 0
     if given.what == "check":
         return check(faults)
+    if given.what == "compile":
+        return check(all_of_them) or compile_alone(faults, all_of_them, given.jobs)
     if not given.no_build:
         if problems := check(all_of_them):
             return problems
