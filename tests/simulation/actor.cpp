@@ -29,6 +29,7 @@ void actor::judge_error(holdfast::errc code, const std::string& what) const {
   const bool due_to_plan = code == errc::cancelled           ? s.stop_after != never
                            : code == errc::lost              ? of.loses || was_taken()
                            : code == errc::capacity_mismatch ? is_of_another_size()
+                           : code == errc::kind_mismatch     ? meets_another_kind()
                            : code == errc::overloaded        ? does.max_waiters > 0
                            : code == errc::not_permitted
                                ? of.whole.refuses_row(s.name, asked, of.here.now())
@@ -43,7 +44,14 @@ void actor::judge_error(holdfast::errc code, const std::string& what) const {
 bool actor::is_of_another_size() const {
   nanos stays = of.whole.calm() ? 0 : 2 * of.whole.longest_lease() + 10 * second;
   for (const auto& one : of.whole.processes) stays = std::max(stays, one.linger);
-  return of.sizes.differ(s.name, does.more_permits, asked - stays);
+  const auto mine = s.clashes ? sizes_in_use::another_kind : does.more_permits;
+  return of.sizes.differ(s.name, mine, asked - stays);
+}
+
+// Of a redlock, only one node is used as another kind.
+bool actor::meets_another_kind() const {
+  const bool by_votes = of.whole.names[s.name].kind == lock_kind::redlock && !s.clashes;
+  return !by_votes && is_of_another_size();
 }
 
 // Judges only waits for a lock: other operations have something to do before they end.
@@ -183,6 +191,14 @@ void actor::passes_one(const char* rule, const scene::in_line& other, std::strin
     if (std::find(of.line.begin(), of.line.end(), other) == of.line.end()) return;
     of.rules.violated(rule, other.name + ": " + how + of.at_the_stores(other.name));
   });
+}
+
+// Called where no thread can be late in between.
+void actor::judge_first_check() const {
+  const auto& m = of.whole.machine;
+  const bool exact = m.slow_permille == 0 && m.preempt_permille == 0 && m.stall_per_100k == 0;
+  if (!exact || !of.keeps_all() || p.steady_since >= asked || was_taken()) return;
+  of.rules.violated("no caller gets a lease that has already ended", name);
 }
 
 // Checks the duration of a wait with a limit.

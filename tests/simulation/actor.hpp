@@ -32,7 +32,8 @@ struct actor {
   void judge_stop() const;
   /// Whether a thread that names another number of permits has used the name since this call began.
   bool is_of_another_size() const;
-  /// Whether as many other threads of the process wait for the name as it allows.
+  /// Whether the same holds of a thread that uses the name as another kind.
+  bool meets_another_kind() const;
   /// Whether an operator took the lock away.
   bool was_taken() const;
   /// A token on which a thread of the same process requests a stop at the planned time.
@@ -58,6 +59,8 @@ struct actor {
   std::string later_than(const scene::in_line& other) const;
   /// Reports a violation of the rule if `other` still waits a moment later.
   void passes_one(const char* rule, const scene::in_line& other, std::string how) const;
+  /// The first check() of a new lease has failed.
+  void judge_first_check() const;
   /// Checks the duration of a wait with a limit.
   void judge_wait(bool got, bool stoppable) const;
   /// Checks that a wait without a limit did not outlast an outage that is longer than

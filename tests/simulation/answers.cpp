@@ -77,6 +77,27 @@ void judge_wait_for_tokens(judge& to, const plan& p, const std::string& name, na
                   std::to_string(longest / microsecond));
 }
 
+// The store has answered the first request of the wait, and fell silent later, for so short a time
+// that no request has failed.
+void judge_silence(judge& to, const plan& p, const std::string& name, nanos asked, nanos now) {
+  plan rest = p;
+  rest.faults.clear();
+  const bool only_silent = rest.calm() && rest.machine.slow_permille == 0 && p.others.empty() &&
+                           p.store < store_kind::contenders;
+  int silences = 0;
+  for (const auto& f : p.faults) {
+    const bool before = f.at + f.length < asked - 100 * millisecond;
+    const bool falls = f.at >= asked + 150 * millisecond && now < f.at + p.command_timeout;
+    if (f.what != fault_plan::kind::freeze) return;
+    if (before || f.at > now) continue;
+    if (!falls || now >= f.at + f.length) return;
+    ++silences;
+  }
+  if (!only_silent || silences != 1) return;
+  to.violated("a wait that the store has answered is not unavailable for its last request",
+              name + ": after " + std::to_string((now - asked) / millisecond) + " ms");
+}
+
 // The store's clock may run faster than that of the process.
 void judge_take(judge& to, const std::string& name, nanos took, nanos due) {
   if (took + millisecond + due / 100 >= due) return;

@@ -15,9 +15,11 @@
 /// Judges that need no more than the plan and the answer to one call.
 namespace simulation {
 
-/// Threads that use a semaphore, by the number of permits that they name.
+/// Threads that use a semaphore, by the number of permits that they name; or that use the name as
+/// another kind.
 class sizes_in_use {
  public:
+  static constexpr std::uint32_t another_kind = 1U << 31;
   void uses(std::size_t name, std::uint32_t size, bool so, nanos now);
   /// Whether a thread that names another number has used the name since then.
   bool differ(std::size_t name, std::uint32_t size, nanos since) const;
@@ -36,6 +38,8 @@ void judge_what_was_lost(judge& to, const plan& p, std::uint32_t lost, const std
 /// `wait` was its limit; zero: a try, which gives each node its own time.
 void judge_nodes(judge& to, const plan& p, const std::string& name, nanos asked, nanos now,
                  std::size_t process, nanos wait);
+/// A wait for a lock, which asks the store by itself, ended with `unavailable` at its limit.
+void judge_silence(judge& to, const plan& p, const std::string& name, nanos asked, nanos now);
 /// A wait for tokens that were due within `longest` was refused. No other thread asked meanwhile.
 void judge_wait_for_tokens(judge& to, const plan& p, const std::string& name, nanos took,
                            nanos longest);

@@ -26,8 +26,11 @@ inline constexpr std::uint64_t unlike_seeds = std::uint64_t{1} << 48;
 inline constexpr std::uint64_t form_seeds = std::uint64_t{1} << 49;
 /// From this seed on, threads of any plan also rest, so that what is left behind is seen.
 inline constexpr std::uint64_t resting_seeds = std::uint64_t{1} << 50;
+/// From this seed on, names of any plan are also used as another kind, lock objects of one process
+/// have other leases than its others, and waits last longer than a store is silent.
+inline constexpr std::uint64_t mixed_seeds = std::uint64_t{1} << 51;
 /// The first seed of a search.
-inline constexpr std::uint64_t fresh_seeds = resting_seeds;
+inline constexpr std::uint64_t fresh_seeds = mixed_seeds;
 /// Each of these functions changes the plan; false if it has nothing of its kind for this plan.
 bool arrange_encounters(plan& p);
 bool arrange_endings_of_leases(plan& p);
@@ -38,5 +41,7 @@ bool arrange_news(plan& p);
 bool arrange_unlike(plan& p);
 /// Which calls and options are used, and in some plans what happens when waits end.
 void mix_forms(plan& p);
+/// Which objects use a name, and how long those wait that a silent store keeps.
+void mix_objects(plan& p);
 
 }  // namespace simulation

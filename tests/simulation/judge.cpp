@@ -274,6 +274,7 @@ nanos judge::shared_since(const std::string& name, std::uint64_t fence) const {
 // The store had seen the other size before it was asked. Where each permit is a slot, a caller that
 // names fewer permits does not look at all of them.
 void judge::check_capacity(const hold& mine) {
+  if (mine.g.of_another_kind) return;  // check_room() judges it
   for (const auto& h : holds_) {
     const bool before = h.open && h.g.name == mine.g.name && h.first < mine.g.asked;
     if (!before || h.g.capacity >= mine.g.capacity || excused(h) || excused(mine)) continue;
@@ -310,8 +311,9 @@ void judge::check_room(const hold& mine) {
 }
 
 void judge::check_fence(const hold& mine) {
-  if (excused(mine)) return;  // handed over, from a hold that the store has forgotten
-  if (mine.g.fence == 0) {    // it has no fence
+  // One that was handed over may be from a hold that the store has forgotten.
+  if (excused(mine) || mine.g.of_another_kind) return;
+  if (mine.g.fence == 0) {  // it has no fence
     if (fenced_.contains(mine.g.name)) {
       violated("a lock has a fence for each holder or for none", describe(mine));
     }

@@ -40,6 +40,7 @@ class judge {
     nanos asked = 0;       ///< when the acquisition began
     std::stop_token lost;  ///< notifies the holder of a loss
     bool outlives_process = false;
+    bool of_another_kind = false;  ///< its weight is that of all others
   };
   /// check() passed for the first time, and was called at `then`. Returns the number that the other
   /// functions take.

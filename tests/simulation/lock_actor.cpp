@@ -67,6 +67,11 @@ struct lock_actor : actor {
                         name + ": it ended after " + std::to_string(took / microsecond) + " us");
     }
     if (why == errc::unavailable) judge_outage();
+    const auto kind = of.whole.names[s.name].kind;
+    const bool asks_itself = kind != lock_kind::mutex && kind != lock_kind::recursive;
+    const bool of_one = !s.several && !s.shared && s.wait != never && s.wait != 0;
+    if (why == errc::unavailable && asks_itself && of_one)
+      judge_silence(of.rules, of.whole, name, asked, of.here.now());
     if (why != errc::unavailable || s.wait == never || took >= s.wait) return;
     of.rules.violated("a wait with a limit goes on while the store is away",
                       name + ": it ended after " + std::to_string(took / microsecond) + " us of " +
@@ -225,11 +230,7 @@ struct lock_actor : actor {
       of.rules.violated("no caller gets a lease that is in doubt already", name);
     }
   } catch (const holdfast::error&) {
-    const auto& m = of.whole.machine;
-    const bool exact = m.slow_permille == 0 && m.preempt_permille == 0 && m.stall_per_100k == 0;
-    if (exact && of.keeps_all() && p.steady_since < asked && !was_taken()) {
-      of.rules.violated("no caller gets a lease that has already ended", name);
-    }
+    judge_first_check();
     throw;
   }
 
@@ -373,6 +374,12 @@ struct lock_actor : actor {
                           " are said to be, beside " + std::to_string(s.weight));
   }
 
+  // A lock object that names no lease has that of its session.
+  nanos lease_of_its_object() const {
+    const bool of_session = s.otherwise && of.whole.seed >= mixed_seeds && does.session_lease > 0;
+    return of_session ? does.session_lease : does.lease;
+  }
+
   // Only what its user asks for extends a lease: neither an extension of the user before nor a
   // renewal beyond max_hold does.
   void judge_what_is_left(nanos then, std::chrono::nanoseconds left) const {
@@ -380,7 +387,8 @@ struct lock_actor : actor {
       ends_late(then - had_at, does.max_hold);
     }
     const bool its_own = has_leases() && !extended && !at.shared && !server_clock_jumps();
-    if (its_own && left.count() > does.lease) ends_late(left.count(), does.lease);
+    const nanos lease = lease_of_its_object();
+    if (its_own && left.count() > lease) ends_late(left.count(), lease);
   }
 
   // A lease that ends by a clock that was set back lasts longer, at the server as well.
@@ -402,7 +410,7 @@ struct lock_actor : actor {
   // A lease that nobody renews lasts as long as was requested; any other lasts until its renewal.
   void judge_length(std::chrono::nanoseconds left) const {
     if (!punctual() || !has_leases() || (at.shared && s.shared)) return;
-    const nanos said = std::min(does.lease, does.max_hold);
+    const nanos said = std::min(lease_of_its_object(), does.max_hold);
     const nanos claim = at.session->can().claim_us * microsecond;
     const nanos least = does.renew ? std::min(said, claim) / 3 : said * 3 / 4;
     if (left.count() < least) ends_early(left.count(), said);
@@ -906,6 +914,8 @@ struct lock_actor : actor {
       }
       hold_for(l, s.hold - s.hold / 2);
     } catch (const holdfast::error& e) {
+      const bool judged = of.whole.seed >= mixed_seeds && e.reason() == errc::lost;
+      if (judged && had_at > 0) judge_end(of.here.now() - had_at);
       judge_error(e.reason(), e.what());
     }
     of.rules.given_up(id);
@@ -990,7 +1000,8 @@ struct lock_actor : actor {
 locks make_locks(const scene& of, const holdfast::session& s, std::size_t i,
                  const process_plan& does, bool otherwise) {
   holdfast::lock_options o;
-  if (does.session_lease > 0) o.lease = in_ms(does.lease);
+  const bool as_session = otherwise && of.whole.seed >= mixed_seeds;
+  if (does.session_lease > 0 && !as_session) o.lease = in_ms(does.lease);
   o.renew = does.renew;
   if (does.max_hold != never) o.max_hold = in_ms(does.max_hold);
   o.unconfirmed_release = does.unconfirmed;
@@ -1001,7 +1012,8 @@ locks make_locks(const scene& of, const holdfast::session& s, std::size_t i,
     if (otherwise) o.local_time += std::chrono::milliseconds(1);
     o.max_bypass = does.max_bypass;
     if (does.max_waiters > 0) o.max_waiters = does.max_waiters;
-    if (does.max_hold == never) o.linger = std::chrono::microseconds(does.linger / microsecond);
+    if (does.max_hold == never || of.whole.seed >= mixed_seeds)
+      o.linger = std::chrono::microseconds(does.linger / microsecond);
   }
   locks all;
   all.session = &s;
@@ -1037,7 +1049,64 @@ locks make_locks(const scene& of, const holdfast::session& s, std::size_t i,
   return all;
 }
 
+namespace {
+
+/// The object of another kind that a step uses, for as long as it lasts.
+struct another_kind : actor {
+  int id = 0;
+
+  template <class Check>
+  void keep(Check still) {
+    // At a redlock's node it holds nothing of the redlock.
+    const bool judged = of.whole.names[s.name].kind < lock_kind::latch;
+    judge::grant g{&p, name, all_readers, all_readers, 0, asked, {}};
+    g.of_another_kind = true;
+    const nanos then = of.here.now();
+    if (judged && still()) id = of.rules.granted(std::move(g), then);
+    of.here.sleep(s.hold);
+    const nanos later = of.here.now();
+    if (still()) of.rules.still_held(id, later);
+    of.rules.given_up(id);
+    of.log.add("gives back " + name + " as another kind");
+  }
+
+  void hold(std::optional<lease> held) {
+    if (!held) return;
+    keep([&] {
+      return held->state() != holdfast::lease_state::lost && held->remaining().count() > 0;
+    });
+    const auto e = held->release();
+    if (e) judge_error(static_cast<errc>(e.value()), "release: " + e.message());
+  }
+
+  // On slots a permit has a place of its own, and how long it is held is known only where nothing
+  // goes wrong.
+  void hold_a_slot(const holdfast::session& session) {
+    holdfast::counting_semaphore l(session, name, 2);
+    if (!l.try_acquire()) return;
+    keep([&] { return of.whole.calm(); });
+    l.release();
+  }
+
+  void act(const locks& at) try {
+    of.log.add("asks for " + name + " as another kind");
+    const auto kind = of.whole.names[s.name].kind;
+    const bool slots = of.whole.about == theme::slots || of.whole.about == theme::items;
+    if (slots) return hold_a_slot(*at.session);
+    if (kind == lock_kind::semaphore) return hold(holdfast::mutex(*at.session, name).try_acquire());
+    hold(holdfast::semaphore(*at.session, name, 2).try_acquire(2));
+  } catch (const holdfast::error& e) {
+    of.rules.given_up(id);
+    judge_error(e.reason(), e.what());
+  }
+};
+
+}  // namespace
+
+void act_as_another_kind(const actor& who, const locks& at) { another_kind{{who}}.act(at); }
+
 void act_on_locks(const actor& who, std::vector<locks>& all) {
+  if (who.s.clashes) return act_as_another_kind(who, all[who.s.name]);
   lock_actor a{{who}, all, all[who.s.name]};
   a.act();
 }

@@ -21,6 +21,8 @@ struct locks {
 /// `otherwise`: with terms that differ from those of the process's other locks.
 locks make_locks(const scene& of, const holdfast::session& s, std::size_t i,
                  const process_plan& does, bool otherwise = false);
+/// A try with an object of another kind at the name. If it holds, nobody holds the lock.
+void act_as_another_kind(const actor& who, const locks& at);
 /// Acquires the lock of the step, does something under it, and releases it.
 void act_on_locks(const actor& who, std::vector<locks>& all);
 

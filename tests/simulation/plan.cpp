@@ -955,6 +955,7 @@ plan plan_of_calls(const seed_of& s) {
 plan make_plan(const seed_of& s) {
   plan p = plan_of_calls(s);
   if (s.number >= form_seeds) mix_forms(p);
+  if (s.number >= mixed_seeds) mix_objects(p);
   return p;
 }
 

@@ -139,6 +139,8 @@ struct step {
   /// With a lock object of its process that has other terms. A wait for a condition: with a mutex
   /// of a session of its own, which ends meanwhile.
   bool otherwise = false;
+  /// A try with an object of another kind, as a program makes it that took the name of another one.
+  bool clashes = false;
   nanos soon = 0;     ///< `what` is done after this time; zero: after half of `hold`
   nanos clings = 0;   ///< how long it keeps a lost lock
   unsigned form = 0;  ///< another form of the same calls; zero: the first one

@@ -136,6 +136,7 @@ std::string describe(const plan& p) {
                 (s.more == 0 ? "" : " and " + std::to_string(s.more) + " more") +
                 (s.forces ? " after a force_release" : "") + (s.looks ? " looks" : "") +
                 (s.otherwise ? " by another lock object" : "") +
+                (s.clashes ? " as another kind" : "") +
                 (s.soon == 0 ? "" : " after " + ms(s.soon)) +
                 (s.form == 0 ? "" : " form " + std::to_string(s.form)) +
                 (s.clings == 0 ? "" : " clings to it for " + ms(s.clings)) +
@@ -218,6 +219,9 @@ std::vector<plan> smaller(const plan& p) {
         }
         if (p.processes[i].threads[t].steps[s].otherwise) {
           add([&](plan& l) { l.processes[i].threads[t].steps[s].otherwise = false; });
+        }
+        if (p.processes[i].threads[t].steps[s].clashes) {
+          add([&](plan& l) { l.processes[i].threads[t].steps[s].clashes = false; });
         }
         if (p.processes[i].threads[t].steps[s].form != 0) {
           add([&](plan& l) { l.processes[i].threads[t].steps[s].form = 0; });

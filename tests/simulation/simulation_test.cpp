@@ -551,6 +551,29 @@ TEST(judge, finds_a_permit_beside_a_holder_that_names_fewer) {
   EXPECT_EQ(rule_beside(2, 3, 5), std::nullopt) << "the other one may have come later";
 }
 
+/// One of three permits is held from 5 on, and then the whole name; or the other way round.
+std::optional<std::string> rule_of_a_name(bool given_up, bool as_another_kind, bool first = false) {
+  return rule_of([&](judge& j) {
+    process one, other;
+    judge::grant whole{&other, "n", 1U << 30, 1U << 30, 0, 8, {}};
+    whole.of_another_kind = as_another_kind;
+    const judge::grant permit{&one, "n", 1, 3, 7, 4, {}};
+    const int before = j.granted(first ? whole : permit, 5);
+    if (given_up) j.given_up(before);
+    if (!given_up) j.still_held(before, 10);
+    (void)j.granted(first ? permit : whole, 9);
+  });
+}
+
+TEST(judge, finds_a_holder_beside_another_kind) {
+  const auto* const rule = "holders that exclude each other never hold together";
+  EXPECT_EQ(rule_of_a_name(false, true), rule);
+  EXPECT_EQ(rule_of_a_name(false, true, true), rule);
+  EXPECT_EQ(rule_of_a_name(true, true), std::nullopt) << "it needs no fence";
+  EXPECT_EQ(rule_of_a_name(true, true, true), std::nullopt);
+  EXPECT_EQ(rule_of_a_name(true, false), "a lock has a fence for each holder or for none");
+}
+
 TEST(answers, find_a_release_that_a_closing_session_does_not_repeat) {
   plan p;
   p.store = store_kind::told;
@@ -599,6 +622,26 @@ TEST(answers, find_a_redlock_that_is_unavailable_although_its_nodes_answer) {
   p.faults.back().store = 2;
   EXPECT_EQ(rule_at(second), std::nullopt) << "one of three nodes is well";
   EXPECT_NE(rule_at(5 * second / 2 + 1), std::nullopt) << "they have come back";
+}
+
+TEST(answers, find_a_wait_that_is_unavailable_although_the_store_has_answered) {
+  plan p;
+  p.faults = {{.what = fault_plan::kind::freeze, .at = 10 * second, .length = 3 * second}};
+  const auto rule_of_a_wait = [&](nanos asked, nanos now) {
+    return rule_of([&](judge& j) { judge_silence(j, p, "n0", asked, now); });
+  };
+  const auto* const rule =
+      "a wait that the store has answered is not unavailable for its last request";
+  EXPECT_EQ(rule_of_a_wait(9 * second, 11 * second), rule);
+  EXPECT_EQ(rule_of_a_wait(10 * second - 100 * millisecond, 11 * second), std::nullopt)
+      << "its first request may have no answer";
+  EXPECT_EQ(rule_of_a_wait(9 * second, 12 * second), std::nullopt) << "a request has failed";
+  EXPECT_EQ(rule_of_a_wait(9 * second, 14 * second), std::nullopt) << "the store is back";
+  p.faults.push_back({.what = fault_plan::kind::freeze, .at = 8 * second, .length = second / 2});
+  EXPECT_EQ(rule_of_a_wait(9 * second, 11 * second), rule) << "the first silence was before it";
+  EXPECT_EQ(rule_of_a_wait(8 * second, 11 * second), std::nullopt) << "both are in its time";
+  p.faults.back().what = fault_plan::kind::cut;
+  EXPECT_EQ(rule_of_a_wait(9 * second, 11 * second), std::nullopt) << "something else goes wrong";
 }
 
 TEST(answers, find_a_wait_that_ends_before_its_tokens_come) {

@@ -179,6 +179,14 @@ struct spread_actor : actor {
     return s.wait == 0 ? l.try_lock() : l.try_lock_for(duration(s.wait));
   }
 
+  // A lock that was lost while the other one was waited for is taken again.
+  template <class Check>
+  void check_what_was_given(Check check) const try {
+    check();
+  } catch (const holdfast::error&) {
+    if (of.whole.seed >= mixed_seeds) judge_first_check();
+  }
+
   void act_in_standard_style(both_mutexes& l, holdfast::mutex& old, holdfast::mutex& next) {
     ++of.at_several;
     bool got = false;
@@ -195,6 +203,7 @@ struct spread_actor : actor {
       old.check();
       next.check();
     };
+    check_what_was_given(check);
     hold_in_standard_style(l, check, [&](nanos then) {
       grant(s.name - 2, old.fence(), old.lost(), then);
       grant(s.name - 1, next.fence(), next.lost(), then);
@@ -250,6 +259,7 @@ struct spread_actor : actor {
     judge_wait(held.has_value(), true);
     if (!held) return;
     const nanos then = of.here.now();
+    check_what_was_given([&] { held->check(); });
     held->check();
     grant(s.name - 2, held->old().fence(), held->old().lost(), then);
     grant(s.name - 1, held->next().fence(), held->next().lost(), then);
@@ -262,6 +272,7 @@ struct spread_actor : actor {
 
 void act_across_stores(const actor& who, belongings& all) {
   auto& mine = all.of_meetings[who.s.name];
+  if (who.s.clashes) return act_as_another_kind(who, all.of_locks[who.s.name]);
   spread_actor a{{who}};
   const bool may_be_asked = who.s.form % 3 == 1 && who.s.stop_after == never && !who.s.otherwise;
   if (mine.redlock && may_be_asked && !who.without_waiting()) {

@@ -22,8 +22,8 @@ void scene::uses(const process& p, const step& s, bool so) {
   for (std::size_t i = 0; i < whole.names.size(); ++i) {
     if (!is_used(whole, s, i)) continue;
     users[{i, p.number}] += so ? 1 : -1;
-    sizes.uses(i, whole.processes[static_cast<std::size_t>(p.number) - 1].more_permits, so,
-               here.now());
+    const auto& does = whole.processes[static_cast<std::size_t>(p.number) - 1];
+    sizes.uses(i, s.clashes ? sizes_in_use::another_kind : does.more_permits, so, here.now());
     used_at[{i, p.number}] = here.now();
     for (std::size_t at = 0; at < stores.size(); ++at) {
       for (const int whose : {0, p.number}) unaccounted_since.erase({i, whose, at});
