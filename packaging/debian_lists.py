@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """debian_lists.py PREFIX: each file that CMake installed into PREFIX is in one Debian package, or in debian/not-installed; what the
-packages take from the tree is there; and each store that is a driver has its package.
+packages take from the tree is there; each store that is a driver has its package; and docs/drivers.md names each scheme of a driver.
 
 "make deb" finds the same, after it has compiled everything.
 """
@@ -73,6 +73,16 @@ def different_stores():
             yield f"{place} has the stores {sorted(stores)}, but CMake makes drivers of {sorted(drivers)}"
 
 
-found = [*problems(pathlib.Path(sys.argv[1]).resolve()), *different_stores()]
+def schemes_without_a_row():
+    """docs/drivers.md says which driver each scheme needs."""
+    text = (ROOT / "src/drivers/linked.cpp").read_text(encoding="utf-8")
+    page = (ROOT / "docs/drivers.md").read_text(encoding="utf-8")
+    rows = {store: schemes for schemes, store in re.findall(r"^\| (.*?) \| `holdfast-store-(\w+)\.so` \|", page, re.M)}
+    for scheme, store in re.findall(r'\{"([a-z+]+)", "(\w+)"\}', text):
+        if store in rows and f"`{scheme}://`" not in rows[store]:
+            yield f"docs/drivers.md lacks {scheme}:// in the row of {store}"
+
+
+found = [*problems(pathlib.Path(sys.argv[1]).resolve()), *different_stores(), *schemes_without_a_row()]
 print("\n".join(found or ["each file is in one package"]))
 sys.exit(1 if found else 0)
