@@ -6,7 +6,6 @@
 namespace holdfast::engine {
 
 using store::permits_outcome;
-using store::permits_verb;
 
 namespace {
 
