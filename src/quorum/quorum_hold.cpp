@@ -31,7 +31,8 @@ quorum_hold::quorum_hold(std::shared_ptr<const quorum> of, std::chrono::millisec
       asked_(quorum_->nodes.size()),
       votes_(quorum_->nodes.size(), holdfast::vote::skipped),
       owes_(quorum_->nodes.size()),
-      to_ask_(quorum_->nodes.size()) {}
+      to_ask_(quorum_->nodes.size()),
+      renewed_(quorum_->nodes.size()) {}
 
 // ---- to acquire it
 
@@ -355,6 +356,7 @@ class quorum_hold::early_votes {
 
 struct quorum_hold::renewal {
   std::uint64_t number;
+  boot_time began;
   std::shared_ptr<early_votes> early;
   std::shared_ptr<quorum_round> round;
 };
@@ -366,20 +368,20 @@ void quorum_hold::renew() {
   std::unique_lock lock{mutex_};
   if (released_) return;
   const std::uint64_t number = ++round_;
-  round_sent_ = quorum_->now();
-  round_until_ = saturated_add(round_sent_, lease_ / 6);
-  yes_ = no_ = 0;
+  const boot_time began = quorum_->now();
+  round_until_ = saturated_add(began, lease_ / 6);
+  no_ = 0;
   to_ask_.assign(to_ask_.size(), true);
   lock.unlock();
   const auto early = std::make_shared<early_votes>(quorum_->nodes.size());
   const auto round = std::make_shared<quorum_round>(
       quorum_,
-      [self = weak_from_this(), number, early](std::size_t i, const answer& a) {
+      [self = weak_from_this(), number, began, early](std::size_t i, const answer& a) {
         if (early->take(i, a.said)) return;
-        if (const auto hold = self.lock()) hold->on_renewal(number, i, a.said);
+        if (const auto hold = self.lock()) hold->on_renewal(number, began, i, a.said);
       },
       [] {});  // nobody waits: each answer is handled by itself
-  renewal_ = std::make_shared<renewal>(renewal{number, early, round});
+  renewal_ = std::make_shared<renewal>(renewal{number, began, early, round});
   ask_for_renewal();
 }
 
@@ -397,7 +399,7 @@ void quorum_hold::ask_for_renewal() {
   }
   asking.unlock();
   for (const auto& [node, said] : renewal_->early->all_asked()) {
-    on_renewal(renewal_->number, node, said);
+    on_renewal(renewal_->number, renewal_->began, node, said);
   }
 }
 
@@ -409,34 +411,50 @@ bool quorum_hold::may_ask(std::size_t node) {
   return owes_[node] = true;
 }
 
-void quorum_hold::on_renewal(std::uint64_t round, std::size_t node, holdfast::vote said) {
+// The time at which the rounds had begun in which that many nodes last renewed it.
+boot_time quorum_hold::renewed_by(std::size_t nodes) const noexcept {
+  boot_time last{};
+  for (const boot_time t : renewed_) {
+    const auto as_late = std::count_if(renewed_.begin(), renewed_.end(),
+                                       [&](const boot_time other) { return other >= t; });
+    if (static_cast<std::size_t>(as_late) >= nodes) last = std::max(last, t);
+  }
+  return last;
+}
+
+// A node that answers after its round has failed has renewed the lease all the same, from the time
+// on at which that round began.
+void quorum_hold::on_renewal(std::uint64_t round, boot_time began, std::size_t node,
+                             holdfast::vote said) {
   std::unique_lock lock{mutex_};
   owes_[node] = false;
-  if (round != round_ || released_) {
-    if (released_ || !to_ask_[node] || round_until_ == forever) return;
-    ask_more_ = true;
-    lock.unlock();
-    return renewer_->wake();
-  }
-  votes_[node] = said;
+  if (released_) return;
   const bool granted = said == holdfast::vote::granted;
-  ++(granted ? yes_ : no_);
+  if (granted) renewed_[node] = std::max(renewed_[node], began);
+  if (said == holdfast::vote::refused) renewed_[node] = {};
+  const bool is_late = round != round_;
+  if (is_late && to_ask_[node] && round_until_ != forever) ask_more_ = true;
+  if (!is_late) {
+    votes_[node] = said;
+    if (!granted) ++no_;
+  }
   const boot_time now = quorum_->now();
-  const bool enough = granted && yes_ == quorum_->majority();
-  const bool in_vain =
-      !granted && yes_ < quorum_->majority() && votes_.size() - no_ + 1 == quorum_->majority();
-  bool changed = false;
+  const boot_time since = renewed_by(quorum_->majority());
   const auto margin = timer_->valid_until() - now;
+  const bool enough = granted && margin > margin.zero() &&
+                      lease_timer::sure_until(since, lease_) > timer_->valid_until();
+  const bool in_vain = !is_late && !granted && round_until_ != forever &&
+                       votes_.size() - no_ + 1 == quorum_->majority();
+  bool changed = false;
   if (enough || in_vain) round_until_ = forever;
-  if (enough) changed = timer_->renewed(now, round_sent_, lease_);
+  if (enough) changed = timer_->renewed(now, since, lease_);
   if (in_vain) changed = timer_->failed(now);
+  const bool more = ask_more_;
   lock.unlock();
-  if (!enough && !in_vain) return;
   if (in_vain) tell(event_kind::renew_failed);
-  if (enough && margin > margin.zero())
-    tell(changed ? event_kind::held_again : event_kind::renewed, margin);
+  if (enough) tell(changed ? event_kind::held_again : event_kind::renewed, margin);
   if (in_vain && changed) tell(event_kind::suspect);
-  renewer_->wake();
+  if (enough || in_vain || more) renewer_->wake();
 }
 
 // ---- to release it

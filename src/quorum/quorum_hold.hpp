@@ -117,7 +117,8 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
   void ask_for_renewal();
   bool may_ask(std::size_t node);
   void tell_lost();
-  void on_renewal(std::uint64_t round, std::size_t node, holdfast::vote said);
+  void on_renewal(std::uint64_t round, boot_time began, std::size_t node, holdfast::vote said);
+  boot_time renewed_by(std::size_t nodes) const noexcept;
   void tell(event_kind kind, std::chrono::nanoseconds margin = {}) const;
 
   const std::shared_ptr<const quorum> quorum_;
@@ -155,9 +156,9 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
   std::vector<bool> to_ask_;  ///< nodes not asked yet in this round
   bool ask_more_ = false;     ///< one of the nodes to ask has answered an earlier renewal
   std::uint64_t round_ = 0;
-  boot_time round_sent_{};
+  std::vector<boot_time> renewed_;   ///< when the round began in which the node last renewed it
   boot_time round_until_ = forever;  ///< while the round is not decided: when it counts as failed
-  std::size_t yes_ = 0, no_ = 0;
+  std::size_t no_ = 0;
 };
 
 /// Watches the holds of one redlock: one thread, started with the first hold, that never waits for

@@ -241,6 +241,20 @@ TEST_P(redlock_faults, nodes_that_hung_renew_the_lease_as_soon_as_they_answer_ag
   EXPECT_FALSE(do_.release(std::move(held)));
 }
 
+// Answers that come a little too late each time would end the lease, though each node renews it.
+TEST_P(redlock_faults, answers_that_come_when_their_round_has_failed_renew_the_lease) {
+  client a(w_);
+  auto held = do_.acquire(a.lock);
+  a.settle();
+  hang_renewals_of(a);
+  w_.clock->advance(5s);  // a sixth of the lease: it has failed
+  w_.seen->await(event_kind::renew_failed);
+  for (const auto& way : a.ways) way->let_go();
+  w_.seen->await(event_kind::held_again);
+  EXPECT_GT(held.remaining(), 20s);
+  EXPECT_FALSE(do_.release(std::move(held)));
+}
+
 TEST_P(redlock_faults, a_timed_try_ends_in_time_with_any_hanging_node) {
   client a(w_);
   (void)do_.release(do_.acquire(a.lock));  // from now on it knows the nodes
