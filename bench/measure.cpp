@@ -167,6 +167,7 @@ std::string why_not(const plan& p, const workload& w, const subject_kind& s) {
     return "has nothing like it";
   if (w.only_ours_on && !w.only_ours_on(p.at.url)) return "is not what it is for";
   if (w.pinned && p.servers.empty()) return "has no process that --server names";
+  if (w.pinned && processors_allowed() < 2) return "has to share one processor with its client";
   if (!s.fits(p.at.url)) return "is no floor for this store";
   if ((w.processes > 1 || w.starts_processes) && !s.across_processes(p.at)) {
     return "lives inside one process";

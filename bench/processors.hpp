@@ -8,9 +8,12 @@
 
 namespace bench {
 
+/// On how many processors the calling thread may run.
+int processors_allowed();
+
 /// While one of these lives, the calling thread and the threads that it starts run on the first of
-/// its processors only, and the servers on the second. So each message wakes a thread of the other
-/// processor, whatever the kernel would have chosen.
+/// its processors only, and the servers, with their child processes, on the second. So each message
+/// wakes a thread of the other processor, whatever the kernel would have chosen.
 class own_processors {
  public:
   /// Throws if there is only one processor, or a server cannot be moved.

@@ -154,6 +154,7 @@ on_terminal=
 number=0
 for store in "${stores[@]}"; do
   workloads=${WORKLOADS:-}
+  own=$store
   case $store in
     sqlite) url=sqlite:$work/bench.db ;;
     memory) url=memory: ;;
@@ -171,11 +172,11 @@ for store in "${stores[@]}"; do
     mariadb_session)  start_mariadb; url="mariadb://admin@127.0.0.1:$port/bench?mode=session" ;;
     etcd)      start_etcd; url=etcd://$hosts/bench ;;
     zookeeper) start_zookeeper; url=zookeeper://$hosts/bench ;;
-    *)      url=$store; store=${store%%:*} ;;
+    *)      url=$store; store=${store%%:*}; own= ;;
   esac
   arguments=(--store "$url" --seconds "${SECONDS_EACH:-1}" --repeat "${REPEAT:-5}")
   [[ -z $workloads ]] || arguments+=(--workload "$workloads")
-  server=${process_of[${store%%_*}]:-}
+  server=${own:+${process_of[${own%%_*}]:-}}
   [[ -z $server ]] || arguments+=(--server "$server")
   echo "---- $store ($((++number)) of ${#stores[@]}, after $SECONDS s)"
   if [[ -n $on_terminal ]]; then

@@ -226,7 +226,7 @@ export interface Limiter extends Handle {
   takeDecision(n?: Whole, key?: Record<string, string>, wait?: Wait): Promise<Decision>;
   /** Reserves n tokens that will be there within `longestWait`, or nothing. Does not wait. */
   reserve(n: Whole, longestWait: number, key?: Record<string, string>): Promise<Decision>;
-  /** Resolves to what tryTake() would return if no local tokens were left, and takes nothing. */
+  /** Resolves to what the store would answer now, and takes nothing. Local tokens do not count. */
   peek(n?: Whole, key?: Record<string, string>): Promise<Decision>;
   /** Gives back the unused tokens of a decision, under the same key. Requests that took tokens later keep their times, so some of the
    *  tokens may be lost (docs/rate_limiter.md). A number gives back that many tokens, as if they had been taken now. */

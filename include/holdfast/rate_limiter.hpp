@@ -142,8 +142,8 @@ class rate_limiter {
   /// come back. Those that the bucket has regained since the real take then count twice.
   void refund(std::uint64_t n = 1, const rate_key& key = {});
 
-  /// What try_take() would return if the process had no local_tokens left; takes nothing. One round
-  /// trip.
+  /// What the store would answer to try_take() now; takes nothing. Tokens that this process keeps
+  /// locally do not count. One round trip.
   [[nodiscard]] rate_decision peek(std::uint64_t n = 1, const rate_key& key = {}) const;
 
   /// Uses these rules from now on, under a version greater than the last. A bucket changes to them

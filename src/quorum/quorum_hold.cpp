@@ -296,7 +296,7 @@ boot_time quorum_hold::look_after() {
   const bool over = timer_->state() == lease_state::lost;
   const bool in_vain = !over && (step == lease_timer::step::suspect || now >= round_until_);
   if (over || in_vain) {
-    ++round_;  // later answers of the last round do not count
+    ++round_;  // answers of the last round that come later are late
     round_until_ = forever;
   }
   if (in_vain) (void)timer_->failed(now);
@@ -368,8 +368,9 @@ void quorum_hold::renew() {
   std::unique_lock lock{mutex_};
   if (released_) return;
   const std::uint64_t number = ++round_;
-  const boot_time began = quorum_->now();
+  const boot_time began = round_began_ = quorum_->now();
   round_until_ = saturated_add(began, lease_ / 6);
+  decided_ = false;
   no_ = 0;
   to_ask_.assign(to_ask_.size(), true);
   lock.unlock();
@@ -434,19 +435,18 @@ void quorum_hold::on_renewal(std::uint64_t round, boot_time began, std::size_t n
   if (said == holdfast::vote::refused) renewed_[node] = {};
   const bool is_late = round != round_;
   if (is_late && to_ask_[node] && round_until_ != forever) ask_more_ = true;
-  if (!is_late) {
-    votes_[node] = said;
-    if (!granted) ++no_;
-  }
+  votes_[node] = said;  // also if it is late: a node owes no more than one answer
+  if (!is_late && !granted) ++no_;
   const boot_time now = quorum_->now();
   const boot_time since = renewed_by(quorum_->majority());
   const auto margin = timer_->valid_until() - now;
   const bool enough = granted && margin > margin.zero() &&
                       lease_timer::sure_until(since, lease_) > timer_->valid_until();
-  const bool in_vain = !is_late && !granted && round_until_ != forever &&
+  const bool in_vain = !is_late && !granted && !decided_ &&
                        votes_.size() - no_ + 1 == quorum_->majority();
   bool changed = false;
   if (enough || in_vain) round_until_ = forever;
+  if (in_vain || (enough && since >= round_began_)) decided_ = true;
   if (enough) changed = timer_->renewed(now, since, lease_);
   if (in_vain) changed = timer_->failed(now);
   const bool more = ask_more_;

@@ -157,7 +157,9 @@ class quorum_hold : public std::enable_shared_from_this<quorum_hold> {
   bool ask_more_ = false;     ///< one of the nodes to ask has answered an earlier renewal
   std::uint64_t round_ = 0;
   std::vector<boot_time> renewed_;   ///< when the round began in which the node last renewed it
-  boot_time round_until_ = forever;  ///< while the round is not decided: when it counts as failed
+  boot_time round_began_{};
+  boot_time round_until_ = forever;  ///< while the round may fail by its time: when it does
+  bool decided_ = false;             ///< the round, by its own answers
   std::size_t no_ = 0;
 };
 

@@ -51,8 +51,9 @@ def fault_at(root, file, line):
 def problems(root, build, faults, jobs):
     """What the compiler says, as (fault, sentence); and the sources that are not in this build."""
     tree = Tree(root)
-    wanted = {s for s in (tree.sources_of(f) for f in {f.file for f in faults if f.form != "text"}) if s}
-    targets, missing = objects(build, wanted)
+    sources = {file: tree.sources_of(file) for file in {f.file for f in faults if f.form != "text"}}
+    targets, missing = objects(build, {s for s in sources.values() if s})
+    missing += sorted(file for file, source in sources.items() if not source)
     if not targets:
         return [], missing
     ended = subprocess.run(["ninja", "-C", build, "-k", "0", "-j", str(jobs), *targets], check=False, stdout=subprocess.PIPE,

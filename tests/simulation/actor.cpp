@@ -41,17 +41,23 @@ void actor::judge_error(holdfast::errc code, const std::string& what) const {
 }
 
 // Where something goes wrong, the entry of a thread that has gone lasts for as long as its lease.
-bool actor::is_of_another_size() const {
+nanos actor::entries_stay() const {
   nanos stays = of.whole.calm() ? 0 : 2 * of.whole.longest_lease() + 10 * second;
   for (const auto& one : of.whole.processes) stays = std::max(stays, one.linger);
-  const auto mine = s.clashes ? sizes_in_use::another_kind : does.more_permits;
-  return of.sizes.differ(s.name, mine, asked - stays);
+  return stays;
 }
 
-// Of a redlock, only one node is used as another kind.
+bool actor::is_of_another_size() const {
+  return !s.clashes && of.sizes.differ(s.name, does.more_permits, asked - entries_stay());
+}
+
+// Of a redlock, only one node is used as another kind. A release that nobody waits for, as that of
+// a redlock at a node, may arrive a moment later.
 bool actor::meets_another_kind() const {
-  const bool by_votes = of.whole.names[s.name].kind == lock_kind::redlock && !s.clashes;
-  return !by_votes && is_of_another_size();
+  if (of.whole.names[s.name].kind == lock_kind::redlock && !s.clashes) return false;
+  const auto mine = s.clashes ? sizes_in_use::another_kind : does.more_permits;
+  const nanos stays = std::max<nanos>(entries_stay(), 10 * millisecond);
+  return of.sizes.clash(s.name, mine, asked - stays);
 }
 
 // Judges only waits for a lock: other operations have something to do before they end.
@@ -193,11 +199,14 @@ void actor::passes_one(const char* rule, const scene::in_line& other, std::strin
   });
 }
 
+bool actor::no_thread_is_late() const {
+  const auto& m = of.whole.machine;
+  return m.slow_permille == 0 && m.preempt_permille == 0 && m.stall_per_100k == 0;
+}
+
 // Called where no thread can be late in between.
 void actor::judge_first_check() const {
-  const auto& m = of.whole.machine;
-  const bool exact = m.slow_permille == 0 && m.preempt_permille == 0 && m.stall_per_100k == 0;
-  if (!exact || !of.keeps_all() || p.steady_since >= asked || was_taken()) return;
+  if (!no_thread_is_late() || !of.keeps_all() || p.steady_since >= asked || was_taken()) return;
   of.rules.violated("no caller gets a lease that has already ended", name);
 }
 

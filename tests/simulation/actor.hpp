@@ -30,9 +30,11 @@ struct actor {
   void judge_error(holdfast::errc code, const std::string& what) const;
   /// Checks that a wait that was asked to stop ended in time.
   void judge_stop() const;
+  /// How long the store may keep the entry of a thread that has gone.
+  nanos entries_stay() const;
   /// Whether a thread that names another number of permits has used the name since this call began.
   bool is_of_another_size() const;
-  /// Whether the same holds of a thread that uses the name as another kind.
+  /// Whether a thread has used the name as another kind since this call began.
   bool meets_another_kind() const;
   /// Whether an operator took the lock away.
   bool was_taken() const;
@@ -59,6 +61,8 @@ struct actor {
   std::string later_than(const scene::in_line& other) const;
   /// Reports a violation of the rule if `other` still waits a moment later.
   void passes_one(const char* rule, const scene::in_line& other, std::string how) const;
+  /// Whether the plan lets each thread run when it can.
+  bool no_thread_is_late() const;
   /// The first check() of a new lease has failed.
   void judge_first_check() const;
   /// Checks the duration of a wait with a limit.

@@ -15,11 +15,21 @@ void sizes_in_use::uses(std::size_t name, std::uint32_t size, bool so, nanos now
   if (one.threads == 0) one.last = now;
 }
 
-bool sizes_in_use::differ(std::size_t name, std::uint32_t size, nanos since) const {
+template <class Differs>
+bool sizes_in_use::any(std::size_t name, nanos since, Differs differs) const {
   return std::any_of(all_.begin(), all_.end(), [&](const auto& one) {
-    const bool another = one.first.first == name && one.first.second != size;
+    const bool another = one.first.first == name && differs(one.first.second);
     return another && (one.second.threads > 0 || one.second.last >= since);
   });
+}
+
+bool sizes_in_use::differ(std::size_t name, std::uint32_t size, nanos since) const {
+  return any(name, since, [&](auto other) { return other != size && other != another_kind; });
+}
+
+bool sizes_in_use::clash(std::size_t name, std::uint32_t size, nanos since) const {
+  return any(name, since,
+             [&](auto other) { return (other == another_kind) != (size == another_kind); });
 }
 
 // The session repeats what was lost once.

@@ -23,12 +23,17 @@ class sizes_in_use {
   void uses(std::size_t name, std::uint32_t size, bool so, nanos now);
   /// Whether a thread that names another number has used the name since then.
   bool differ(std::size_t name, std::uint32_t size, nanos since) const;
+  /// Whether a thread has used the name as another kind than this one since then.
+  bool clash(std::size_t name, std::uint32_t size, nanos since) const;
 
  private:
   struct use {
     int threads = 0;
     nanos last = -1000 * second;  ///< when the last thread left
   };
+  template <class Differs>
+  bool any(std::size_t name, nanos since, Differs differs) const;
+
   std::map<std::pair<std::size_t, std::uint32_t>, use> all_;
 };
 

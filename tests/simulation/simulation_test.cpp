@@ -535,6 +535,20 @@ TEST(sizes_in_use, differ_while_a_thread_names_another_number) {
   EXPECT_FALSE(sizes.differ(0, 0, 8)) << "it was used before only";
 }
 
+TEST(sizes_in_use, clash_only_with_another_kind) {
+  constexpr auto another_kind = sizes_in_use::another_kind;
+  sizes_in_use sizes;
+  sizes.uses(0, 3, true, 1);
+  EXPECT_FALSE(sizes.clash(0, 2, 0)) << "the same kind, of another size";
+  EXPECT_TRUE(sizes.clash(0, another_kind, 0));
+  sizes.uses(0, another_kind, true, 2);
+  EXPECT_FALSE(sizes.differ(0, 3, 0)) << "another kind is no other size";
+  EXPECT_TRUE(sizes.clash(0, 3, 0));
+  sizes.uses(0, another_kind, false, 7);
+  EXPECT_TRUE(sizes.clash(0, 3, 7));
+  EXPECT_FALSE(sizes.clash(0, 3, 8)) << "it was used before only";
+}
+
 /// A thread names `mine` permits and gets one, beside another thread that named `others`.
 std::optional<std::string> rule_beside(std::uint32_t others, std::uint32_t mine, nanos asked) {
   return rule_of([&](judge& j) {

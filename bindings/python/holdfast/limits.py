@@ -108,7 +108,7 @@ class Limiter(_waits.Handle):
         return self._decided(lambda there: call(functions.limiter_reserve, self._handle, n, wait, *_key(key), there))
 
     def peek(self, n: int = 1, key: Key | None = None) -> Decision:
-        """Returns what try_take() would return if no local tokens were left, and takes nothing."""
+        """Returns what the store would answer now, and takes nothing. Local tokens do not count."""
         return self._decided(lambda there: call(functions.limiter_peek, self._handle, n, *_key(key), there))
 
     def refund(self, what: int | Decision = 1, key: Key | None = None) -> None:

@@ -78,8 +78,8 @@ std::string database_if_missing(const tables& t) {
 
 failure ask_somebody(failure f, const tables& t) {
   f.what +=
-      ". The tables of holdfast do not exist, and this user has no right to create them. A user "
-      "who has that right can run this, with this user's name instead of app: " +
+      ". Tables or views of holdfast are missing, and this user has no right to create them. A "
+      "user who has that right can run this, with this user's name instead of app: " +
       script(t);
   return f;
 }

@@ -39,7 +39,7 @@ void require_transaction(const PGconn* c, const attempt& tried) {
 // The table and the condition belong to the calling program: an error in them is not holdfast's.
 // (0A000: rows of a group cannot be locked, for example.)
 bool is_of_the_program(std::string_view state) noexcept {
-  return state.starts_with("22") || state == "0A000" ||
+  return state.starts_with("21") || state.starts_with("22") || state == "0A000" ||
          (state.starts_with("42") && state != "42501");
 }
 

@@ -1,7 +1,7 @@
 -- A part of permits.lua: answers a participant whose barrier has opened, and that only asks. All
 -- participants ask at the same time, one after the other, so here the same counts as in mutex.lua. A
--- lease or a queue entry that has expired, a key that was evicted, and an earlier arrival that is
--- still there go to the general path.
+-- lease or a queue entry that has expired, a key of the holders that was evicted, and an earlier
+-- arrival that is still there go to the general path.
 if verb == 'renew' and match(ARGV[5], 'w') and text and sub(text, 1, 12) == 'hf1 barrier ' then
   local waiters, places_end = match(text, '^%d+ %d+ %d+ (%d+) %d+ %d+ (%d+)$', 13)
   local nobody_died = waiters and (waiters == '0' or places_end + 0 > clock + 0)

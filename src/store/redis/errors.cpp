@@ -102,8 +102,8 @@ failure strange_answer(std::string_view what) {
 }
 
 // With replica-serve-stale-data no, a replica answers MASTERDOWN while it cannot reach its primary
-// or is copying the primary's data. While it loads that data, it answers LOADING. (A server that
-// was restarted answers that, too, but over no connection from before.)
+// or is copying the primary's data. While it loads that data, it answers LOADING. (So does a server
+// that was restarted: each attempt uses a new connection then.)
 bool ends_connection(std::string_view error) noexcept {
   return error.starts_with("READONLY") || error.starts_with("MASTERDOWN") ||
          error.starts_with("LOADING") || error.starts_with("NOAUTH") ||

@@ -320,14 +320,31 @@ void connection::end_if_refused(second& other) noexcept try {
   if (away < session || failed) {
     other = {};
   } else if (!other.session) {
+    if (is_ending()) return;  // a host name may take long to resolve
     if (auto begun = open(options_)) other.session = std::move(*begun);
   } else if (!other.accepted_at) {
     if (other.session->session() != 0) other.accepted_at = now;
   } else if (now - *other.accepted_at >= session / 2) {
-    changed(ZOO_EXPIRED_SESSION_STATE, nullptr);
+    give_up();
   }
 } catch (...) {
   return;  // no memory: looks again soon
+}
+
+// A session that has got in meanwhile after all goes on: it may have a lock again.
+void connection::give_up() {
+  {
+    const std::lock_guard guard{mutex_};
+    if (!away_since_) return;
+    expired_ = true;
+    changed_.notify_all();
+  }
+  call_all();
+}
+
+bool connection::is_ending() const {
+  const std::lock_guard guard{mutex_};
+  return ending_;
 }
 
 std::chrono::nanoseconds connection::away_for() const {

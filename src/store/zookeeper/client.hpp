@@ -151,6 +151,8 @@ class connection {
     std::optional<boot_time> accepted_at{};
   };
   void end_if_refused(second& other) noexcept;
+  void give_up();
+  bool is_ending() const;
 
   const zookeeper_options options_;
   const std::vector<ino_t> sockets_of_others_;

@@ -103,6 +103,7 @@ TEST_F(postgres_transaction, a_wrong_table_or_condition_is_an_error_of_the_progr
                                      {stock_, "id = 1 / (id - id)"},
                                      {stock_, "nr = 1"},
                                      {stock_, "true group by n"},
+                                     {stock_, "id = (select generate_series(1, 2))"},
                                      {stock_, "id = ("}}) {
     const own one{base_};
     const auto wrong = outcome_of([&] { (void)row_lock(one.get(), table, which); });

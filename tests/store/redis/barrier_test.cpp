@@ -58,6 +58,7 @@ TEST(redis_barrier, answers_a_question_with_five_commands) {
   EXPECT_EQ(s.impl()->permits("b", c).value().outcome, permits_outcome::granted);
   for (const auto* const once : {"evalsha", "time", "get", "hmget", "zrange", "zscore"})
     EXPECT_EQ(calls(server, once), 1) << once;
+  EXPECT_EQ(calls(server), 6 + calls(server, "config|resetstat"));
 }
 
 // In several batches: Lua's stack has no room for that many at once.
