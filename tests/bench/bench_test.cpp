@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -39,8 +40,9 @@ class command : public testing::Test {
 TEST_F(command, every_workload_yields_one_line_a_subject_with_the_promised_keys) {
   const auto r = run({"--store", store, "--subject", "holdfast,flock"});
   EXPECT_EQ(r.code, 0) << r.err;
-  // Left out is only what needs a server, and is not called W something.
-  EXPECT_EQ(("\n" + r.err).find("\nW"), std::string::npos) << r.err;
+  // Left out is only what needs a server: W1-pinned, and what is not called W something.
+  EXPECT_EQ(("\n" + r.err).find("\nW"), ("\n" + r.err).rfind("\nW1-pinned")) << r.err;
+  EXPECT_EQ(("\n" + r.err).rfind("\nW"), ("\n" + r.err).rfind("\nW1-pinned")) << r.err;
   std::set<std::string> seen;
   for (const auto& line : lines(r)) {
     seen.insert(line["workload"].get<std::string>() + " " + line["subject"].get<std::string>());
@@ -109,6 +111,27 @@ TEST_F(command, each_workload_that_a_dialect_cannot_run_is_left_out) {
     EXPECT_EQ(r.code, 0) << dialect << ": " << r.err;
     EXPECT_EQ(r.out, "") << dialect;
   }
+}
+
+TEST_F(command, a_server_that_was_pinned_may_run_everywhere_afterwards) {
+  const harness::redis_server server;
+  const auto told = server.ask({"INFO", "server"});
+  const auto at = told.find("process_id:") + 11;
+  const auto pid = told.substr(at, told.find('\r', at) - at);
+  const auto allowed = [&] {
+    std::ifstream file("/proc/" + pid + "/status");
+    std::string line;
+    while (std::getline(file, line) && !line.starts_with("Cpus_allowed_list:")) {
+    }
+    return line;
+  };
+  const auto before = allowed();
+  const auto r = run({"--store", server.url(), "--server", pid, "--workload", "W1-pinned",
+                      "--subject", "holdfast,loop"});
+  EXPECT_EQ(r.code, 0) << r.err;
+  const bool has_two = before.find_first_of("-,") != std::string::npos;
+  EXPECT_EQ(lines(r).size(), has_two ? 2U : 0U) << r.err;
+  EXPECT_EQ(allowed(), before);
 }
 #endif
 

@@ -255,6 +255,31 @@ TEST_P(redlock_faults, answers_that_come_when_their_round_has_failed_renew_the_l
   EXPECT_FALSE(do_.release(std::move(held)));
 }
 
+// The release waits for the nodes that granted it last.
+TEST_P(redlock_faults, a_late_answer_to_a_renewal_is_the_vote_of_its_node) {
+  client a(w_);
+  auto held = do_.acquire(a.lock);
+  a.settle();
+  for (const std::size_t i : {1U, 2U}) a.ways[i]->set(verb::acquire, fault::drop_request);
+  w_.clock->advance(10s);
+  w_.seen->await(event_kind::renew_failed, 1);
+  std::vector<std::size_t> before;
+  for (const std::size_t i : {1U, 2U}) {
+    a.ways[i]->set(verb::acquire, fault::none);
+    a.ways[i]->hang(verb::acquire);
+    before.push_back(a.ways[i]->count(verb::acquire));
+  }
+  w_.clock->advance(1s);  // the next renewal
+  for (const std::size_t i : {1U, 2U}) a.ways[i]->await(verb::acquire, before[i - 1] + 1);
+  w_.clock->advance(5s);
+  w_.seen->await(event_kind::renew_failed, 2);
+  for (const std::size_t i : {1U, 2U}) a.ways[i]->let_go();
+  w_.seen->await(event_kind::held_again);
+  harness::eventually("all votes are there",
+                      [&] { return held.votes() == std::vector(nodes, holdfast::vote::granted); });
+  EXPECT_FALSE(do_.release(std::move(held)));
+}
+
 TEST_P(redlock_faults, a_timed_try_ends_in_time_with_any_hanging_node) {
   client a(w_);
   (void)do_.release(do_.acquire(a.lock));  // from now on it knows the nodes
