@@ -52,12 +52,13 @@ bool actor::is_of_another_size() const {
 }
 
 // Of a redlock, only one node is used as another kind. A release that nobody waits for, as that of
-// a redlock at a node, may arrive a moment later.
+// a redlock at a node, may arrive a moment later. In Redisson's layout a semaphore's count stays.
 bool actor::meets_another_kind() const {
   if (of.whole.names[s.name].kind == lock_kind::redlock && !s.clashes) return false;
   const auto mine = s.clashes ? sizes_in_use::another_kind : does.more_permits;
   const nanos stays = std::max<nanos>(entries_stay(), 10 * millisecond);
-  return of.sizes.clash(s.name, mine, asked - stays);
+  const bool for_ever = of.whole.store == store_kind::redisson;
+  return of.sizes.clash(s.name, mine, for_ever ? 0 : asked - stays);
 }
 
 // Judges only waits for a lock: other operations have something to do before they end.
