@@ -12,6 +12,9 @@
 
 namespace simulation {
 
+/// A thread may be so long on its way from the library to its caller.
+inline constexpr nanos way_to_the_caller = millisecond / 10;
+
 /// One thread at one step of its plan: what the thread asks for, and checks of what the library
 /// answers.
 struct actor {

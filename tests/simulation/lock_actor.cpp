@@ -226,7 +226,7 @@ struct lock_actor : actor {
     const bool in_doubt = held.state() == holdfast::lease_state::suspect;
     const auto told = of.doubted_at.find(p.number);
     const bool already =
-        in_doubt && told != of.doubted_at.end() && told->second + millisecond / 10 < of.here.now();
+        in_doubt && told != of.doubted_at.end() && told->second + way_to_the_caller < of.here.now();
     if (no_thread_is_late() && already && p.steady_since < asked) {
       of.rules.violated("no caller gets a lease that is in doubt already", name);
     }

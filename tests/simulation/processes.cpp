@@ -30,6 +30,7 @@ class listener final : public holdfast::observer {
   listener(scene& of, const process& p) : of_(of), process_(p.number) {}
   void on_event(const holdfast::event& e) override {
     using kind = holdfast::event_kind;
+    if (e.kind == kind::lost) of_.ended_at[process_] = of_.here.now();
     if (e.kind == kind::suspect) of_.doubted_at[process_] = of_.here.now();
     if (e.kind == kind::lost) loss(e);
     if (e.kind == kind::lost) loss_of_an_idle_one(e);

@@ -146,8 +146,8 @@ struct scene {
   std::set<std::tuple<int, std::string, std::uint64_t>> told_lost;
   /// The same for holds that were released in an orderly way.
   std::set<std::tuple<int, std::string, std::uint64_t>> given_back;
-  /// When each process was last told that a lease is in doubt.
-  std::map<int, nanos> doubted_at;
+  /// When each process was last told that a lease is in doubt, or has ended.
+  std::map<int, nanos> doubted_at, ended_at;
   /// Leases whose begin was reported to observers, and whose end was not: process, name.
   std::map<std::pair<int, std::string>, long> open_leases;
   /// When a user last changed a lease for all that share the hold: process, name.
