@@ -62,11 +62,12 @@ void quorum_node::answered(const result<store::permits_reply>& reply, boot_time 
   waiting_since_ = now;
   if (!reply) {
     const auto rest = std::min(first_rest * (1 << std::min(failures_++, 8U)), longest_rest);
-    ask_again_at_ = went_unanswered(reply.error()) ? now + rest : now;
+    ask_again_at_ = went_unanswered(reply.error()) ? now + rest : boot_time{};
     return;
   }
   failures_ = 0;
-  ask_again_at_ = now;
+  // Not `now`: a vote that begins at this moment may have read the clock before.
+  ask_again_at_ = {};
   if (reply->wall_at > 0) wall_ahead_ = reply->wall_at - micros(sent);
 }
 
