@@ -325,17 +325,17 @@ void connection::end_if_refused(second& other) noexcept try {
   } else if (!other.accepted_at) {
     if (other.session->session() != 0) other.accepted_at = now;
   } else if (now - *other.accepted_at >= session / 2) {
-    give_up();
+    give_up(session);
   }
 } catch (...) {
   return;  // no memory: looks again soon
 }
 
 // A session that has got in meanwhile after all goes on: it may have a lock again.
-void connection::give_up() {
+void connection::give_up(std::chrono::nanoseconds session) {
   {
     const std::lock_guard guard{mutex_};
-    if (!away_since_) return;
+    if (!away_since_ || options_.clock->now() - *away_since_ < session) return;
     expired_ = true;
     changed_.notify_all();
   }

@@ -151,7 +151,7 @@ class connection {
     std::optional<boot_time> accepted_at{};
   };
   void end_if_refused(second& other) noexcept;
-  void give_up();
+  void give_up(std::chrono::nanoseconds session);
   bool is_ending() const;
 
   const zookeeper_options options_;
