@@ -108,6 +108,12 @@ class redlock_faults : public testing::TestWithParam<form> {
     w_.clock->advance(10s);
     for (std::size_t i = 0; i < nodes; ++i) a.ways[i]->await(verb::acquire, before[i] + 1);
   }
+  /// The same, until the renewal has failed.
+  void fail_renewals_of(client& a) {
+    hang_renewals_of(a);
+    w_.clock->advance(5s);  // a sixth of the lease
+    w_.seen->await(event_kind::renew_failed);
+  }
   /// A lease lasts for 30 s. Threads that wake may advance the clock while a busy one releases.
   void comes_free_long_before_the_lease_ends() {
     const auto then = w_.clock->now();
@@ -232,9 +238,7 @@ TEST_P(redlock_faults, nodes_that_hung_renew_the_lease_as_soon_as_they_answer_ag
   client a(w_);
   auto held = do_.acquire(a.lock);
   a.settle();
-  hang_renewals_of(a);
-  w_.clock->advance(5s);  // a sixth of the lease: it has failed
-  w_.seen->await(event_kind::renew_failed);
+  fail_renewals_of(a);
   w_.clock->advance(1s);  // the next round, in which there is nobody to ask
   for (const auto& way : a.ways) way->let_go();
   w_.seen->await(event_kind::held_again);
@@ -246,9 +250,7 @@ TEST_P(redlock_faults, answers_that_come_when_their_round_has_failed_renew_the_l
   client a(w_);
   auto held = do_.acquire(a.lock);
   a.settle();
-  hang_renewals_of(a);
-  w_.clock->advance(5s);  // a sixth of the lease: it has failed
-  w_.seen->await(event_kind::renew_failed);
+  fail_renewals_of(a);
   for (const auto& way : a.ways) way->let_go();
   w_.seen->await(event_kind::held_again);
   EXPECT_GT(held.remaining(), 20s);

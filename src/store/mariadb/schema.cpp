@@ -79,7 +79,7 @@ std::string database_if_missing(const tables& t) {
 failure ask_somebody(failure f, const tables& t) {
   f.what +=
       ". Tables or views of holdfast are missing, and this user has no right to create them. A "
-      "user who has that right can run this, with this user's name instead of app: " +
+      "user with that right can run the following text; replace app by this user's name: " +
       script(t);
   return f;
 }

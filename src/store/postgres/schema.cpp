@@ -84,7 +84,7 @@ result<facts> look(wire& w, const std::string& schema, boot_time deadline) {
 failure ask_somebody(failure f, const std::string& schema) {
   f.what +=
       ". The tables of holdfast do not exist, and this user has no right to create them. A user "
-      "who has that right can run this, with this user's name instead of app: " +
+      "with that right can run the following text; replace app by this user's name: " +
       script(schema);
   return f;
 }
