@@ -17,6 +17,14 @@ using namespace std::chrono_literals;
 using holdfast::redlock;
 using holdfast::store::permits_verb;
 
+std::ptrdiff_t keep_it_longer_than(std::chrono::nanoseconds here,
+                                   const std::vector<holdfast::session>& nodes) {
+  return std::ranges::count_if(nodes, [&](const holdfast::session& node) {
+    const auto holders = node.show("m").holders;
+    return !holders.empty() && holders.front().expires_in > here;
+  });
+}
+
 class late_majorities : public testing::Test {
  protected:
   std::vector<holdfast::session> open_three() {
@@ -36,18 +44,12 @@ class late_majorities : public testing::Test {
     late_->verb = verb;
     late_->each = after;
   }
-  std::ptrdiff_t keep_it_longer_than(std::chrono::nanoseconds here) const {
-    return std::ranges::count_if(nodes_, [&](const holdfast::session& node) {
-      const auto holders = node.show("m").holders;
-      return !holders.empty() && holders.front().expires_in > here;
-    });
-  }
   void expect_to_end_before_a_majority_ends_it(const holdfast::quorum_lease& held) const {
     std::ptrdiff_t longer{};
     holdfast::boot_time at;
     do {  // once more if an answer came in between: it advances the clock
       at = clock_->now();
-      longer = keep_it_longer_than(held.remaining());
+      longer = keep_it_longer_than(held.remaining(), nodes_);
     } while (clock_->now() != at);
     EXPECT_GE(longer, 2) << "it lasts " << held.remaining().count() << " ns here";
   }
@@ -168,8 +170,8 @@ TEST_F(late_letters, answers_to_a_renewal_that_was_given_up_do_not_count_for_the
   clock_->advance(1s);  // another round, in which they are not asked: they owe an answer
   letters_->keep(letters::kept::questions);
   letters_->await(letters::kept::questions, 3);  // so their answers have been read
-  for (const auto& node : nodes_)
-    EXPECT_GT(node.show("m").holders.front().expires_in, held.remaining());
+  // Not all three: the third may still owe its answer to the acquire, and was not asked then.
+  EXPECT_GE(keep_it_longer_than(held.remaining(), nodes_), 2);
 }
 
 }  // namespace
