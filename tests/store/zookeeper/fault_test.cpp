@@ -98,7 +98,7 @@ TEST(zookeeper_faults, a_member_that_falls_silent_is_left_before_its_locks_are_l
   harness::fault_proxy one(calm_ensemble().port(0)), two(calm_ensemble().port(1));
   const std::string both = "zookeeper://127.0.0.1:" + std::to_string(one.port()) +
                            ",127.0.0.1:" + std::to_string(two.port());
-  auto here = holdfast::open(both + fresh_base() + "?session=20s&command_timeout=1s");
+  auto here = holdfast::open(both + fresh_base() + "?session=40s&command_timeout=1s");
   const lease held = holdfast::mutex(here, "job").acquire();
   const bool at_one = one.count().open > 0;
   auto& silent = at_one ? one : two;
