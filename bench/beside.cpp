@@ -39,10 +39,11 @@ int beside_main(char** argv) {
   std::vector<turns_had> tallies(std::strtoul(argv[4], nullptr, 10));
   const std::chrono::milliseconds turn(std::atol(argv[5]));
   std::string line;
-  std::cout << "ready" << std::endl;
+  std::cout << "ready\n" << std::flush;
   std::getline(std::cin, line);
   std::atomic<bool> over{false};
   std::vector<std::thread> crew;
+  crew.reserve(tallies.size());
   for (auto& t : tallies) crew.emplace_back([&] { take_turns(lock, turn, over, t); });
   std::getline(std::cin, line);
   over = true;
@@ -53,8 +54,7 @@ int beside_main(char** argv) {
     all.longest = std::max(all.longest, t.longest);
   }
   std::cout << all.turns << ' '
-            << std::chrono::duration_cast<std::chrono::milliseconds>(all.longest).count()
-            << std::endl;
+            << std::chrono::duration_cast<std::chrono::milliseconds>(all.longest).count() << '\n';
   return 0;
 }
 

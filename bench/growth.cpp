@@ -118,6 +118,7 @@ class crowd {
   template <class F>
   void by_all(F work) {
     std::vector<std::thread> threads;
+    threads.reserve(parts);
     for (std::size_t p = 0; p < parts; ++p) {
       threads.emplace_back([&, p] { work(held_[p], p); });
     }
@@ -173,7 +174,7 @@ outcome pass_on(holdfast::session& s, std::size_t waiters) {
       if (got) {
         had_it.push_back(now_ns());
         if (had_it.size() > wanted) rest.request_stop();
-        got->release();
+        (void)got->release();
       }
       ++over;
       over.notify_all();

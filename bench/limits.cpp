@@ -59,9 +59,7 @@ outcome run_round(const contender& c, hiredis& db, std::chrono::nanoseconds leng
 }
 
 std::vector<holdfast::rate_rule> rules(unsigned count) {
-  std::vector<holdfast::rate_rule> all;
-  for (unsigned i = 0; i < count; ++i) all.push_back({.tokens = 1'000'000, .per = 1s});
-  return all;
+  return std::vector<holdfast::rate_rule>(count, {.tokens = 1'000'000, .per = 1s});
 }
 
 void compare_limits(row& r, const std::vector<outcome>& ours,

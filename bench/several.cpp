@@ -43,6 +43,7 @@ double p50_of_round(const contender& c, std::chrono::nanoseconds length) {
 
 std::vector<holdfast::session> open_all(const std::vector<std::string>& urls) {
   std::vector<holdfast::session> all;
+  all.reserve(urls.size());
   for (const auto& url : urls) all.push_back(holdfast::open(url));
   return all;
 }
@@ -54,6 +55,7 @@ double first_of(std::vector<std::unique_ptr<holdfast::redlock>>& all) {
   std::atomic<std::int64_t> first{0};
   clock::time_point began;
   std::vector<std::jthread> workers;
+  workers.reserve(all.size());
   for (auto& lock : all) {
     workers.emplace_back([&] {
       ++ready;

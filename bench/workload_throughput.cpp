@@ -110,6 +110,11 @@ constexpr workload variant_of(workload w, std::string_view variant, std::string_
   return w;
 }
 
+constexpr workload pinned(workload w) {
+  w.pinned = true;
+  return w;
+}
+
 }  // namespace
 
 const workload w1{
@@ -124,11 +129,6 @@ const workload w1{
     .conduct = run_for_a_while,
     .sum_up = sum_up,
 };
-
-constexpr workload pinned(workload w) {
-  w.pinned = true;
-  return w;
-}
 
 const workload w1_pinned = pinned(variant_of(
     w1, "", "W1-pinned", "as W1, client and server on a processor each", w1.host_baseline));

@@ -12,7 +12,7 @@ namespace {
 
 using words = std::vector<std::string_view>;
 
-[[noreturn]] void refuse(std::string what) { throw std::invalid_argument(std::move(what)); }
+[[noreturn]] void refuse(const std::string& what) { throw std::invalid_argument(what); }
 
 std::string quoted(std::string_view word) { return "'" + std::string(word) + "'"; }
 
