@@ -13,10 +13,9 @@ case "${1:-}" in
   demo)  packages=("${library[@]}" "${programs[@]}") ;;
   package) packages=("${library[@]}" "${programs[@]}" python3) ;;
   bench) packages=("${library[@]}" "${programs[@]}" python3 redis-server libhiredis-dev zookeeper python3-kazoo etcd-server
-                   etcd-client libcurator-recipes-java ecj memcached postgresql-15 mariadb-server
-                   python3-redis) ;;
+                   etcd-client libcurator-recipes-java ecj memcached postgresql-15 mariadb-server) ;;
   bench-languages)
-         packages=("${library[@]}" "${programs[@]}" python3 redis-server libhiredis-dev zookeeper python3-kazoo python3-redis) ;;
+         packages=("${library[@]}" "${programs[@]}" python3 redis-server zookeeper python3-kazoo python3-redis) ;;
   test|nightly)
          packages=("${library[@]}" "${programs[@]}" libgtest-dev python3 ninja-build ccache clang-19 libclang-rt-19-dev
                    llvm-19 sqlite3 redis-server libhiredis-dev liblua5.1-0-dev libasio-dev openssl spin zookeeper python3-kazoo
