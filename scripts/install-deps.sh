@@ -17,7 +17,7 @@ case "${1:-}" in
   bench-languages)
          packages=("${library[@]}" "${programs[@]}" python3 redis-server zookeeper python3-kazoo python3-redis) ;;
   test|nightly)
-         packages=("${library[@]}" "${programs[@]}" libgtest-dev python3 ninja-build ccache clang-19 libclang-rt-19-dev
+         packages=("${library[@]}" "${programs[@]}" make libgtest-dev python3 ninja-build ccache clang-19 libclang-rt-19-dev
                    llvm-19 sqlite3 redis-server libhiredis-dev liblua5.1-0-dev libasio-dev openssl spin zookeeper python3-kazoo
                    postgresql-15 pgbouncer mariadb-server etcd-server etcd-client memcached python3-redis mypy libspdlog-dev tmux zsh fish
                    groff-base python3-yaml systemd)
