@@ -280,7 +280,7 @@ void job::open_page(const session& s) {
 }
 
 int job::stopped(int signal) {
-  held_.release();
+  (void)held_.release();  // the observer reports a failure
   report_ = as_stopped(report_, signal);
   log_.write(level::detail, "stopped", report_.message);
   return report_.exit_code;
@@ -423,7 +423,7 @@ void job::say_given_back() {
 }
 
 int job::not_started(int exec_error) {
-  held_.release();
+  (void)held_.release();  // the observer reports a failure
   const int code = exit_code::of_exec(exec_error);
   report_.outcome = code == exit_code::not_found ? "not_found" : "not_executable";
   report_.message =

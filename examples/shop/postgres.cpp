@@ -36,6 +36,7 @@ class postgres_connection final : public shop_connection {
 
   answer ask(std::string_view sql, const std::vector<std::string>& texts = {}) override {
     std::vector<const char*> values;
+    values.reserve(texts.size());
     for (const auto& t : texts) values.push_back(t.c_str());
     const answer_of_libpq r{PQexecParams(connection_.get(), numbered(sql).c_str(),
                                          static_cast<int>(values.size()), nullptr, values.data(),
