@@ -113,8 +113,6 @@ void judge_leftovers(std::span<const listed_name> names, const circumstances& c,
   all.finish();
 }
 
-}  // namespace
-
 void note_the_dead(std::span<const listed_name> names, findings& to) {
   limited all(to, "died", "holdfast list --held", severity::note);
   for (const auto& n : names) {
@@ -123,6 +121,8 @@ void note_the_dead(std::span<const listed_name> names, findings& to) {
   }
   all.finish();
 }
+
+}  // namespace
 
 findings judge_names(std::span<const listed_name> names, const circumstances& c) {
   findings found{census(names)};
