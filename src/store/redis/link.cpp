@@ -54,20 +54,21 @@ status link::open() {
       check_server(*connection_, options_);  // no other thread is here, and it may warn a user
   // The answer to the check may still arrive: it must not be taken for the answer to a later
   // request.
-  if (!looked) renew_connection(looked.error());
+  if (!looked) renew_connection(looked.error(), connections_);
   return looked;
 }
 
-void link::renew_connection(failure why) {
+void link::renew_connection(failure why, std::uint64_t over) {
   why.outcome_unknown = true;
   {
     const std::lock_guard guard{mutex_};
+    if (over != connections_) return;
     break_off(why);
   }
   tell_posted();
 }
 
-link::~link() { renew_connection({errc::unavailable, "the session has ended"}); }
+link::~link() { renew_connection({errc::unavailable, "the session has ended"}, connections_); }
 
 result<link::answer> link::ask(std::span<const message> all, boot_time deadline) {
   auto first = ask_once(all, deadline);

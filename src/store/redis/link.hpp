@@ -99,8 +99,9 @@ class link {
   /// Makes the first connection, and checks the server.
   status open();
 
-  /// After READONLY and the like: the next command uses a new connection.
-  void renew_connection(failure why);
+  /// After READONLY and the like, which came over that connection: the next command uses a new
+  /// one. Does nothing if there is a new one already.
+  void renew_connection(failure why, std::uint64_t over);
 
  private:
   /// A thread that waits for replies; or, with `then`, a posted command, which belongs to posted_,

@@ -55,13 +55,18 @@ void node::learn(const resp_value& reply, std::uint64_t over) noexcept {
   if (base::take_number(said, after)) link_.saw_after(after);
 }
 
-// Data of other programs may look like a time: only scripts' replies are trusted.
-void node::learn(std::span<const message> all, const answer& got) noexcept {
+// Data of other programs may look like a time: only scripts' replies are trusted. A replica answers
+// a question and refuses the writes behind it. It is left before anything is sent again.
+void node::learn(std::span<const message> all, const answer& got) {
   std::size_t end = 0;
   for (const auto& m : all) {
     end += m.replies;
     if (m.stamped) learn(got.replies[end - 1], got.over);
   }
+  const auto ends = std::find_if(got.replies.begin(), got.replies.end(), [](const resp_value& r) {
+    return r.is_error() && ends_connection(r.text);
+  });
+  if (ends != got.replies.end()) link_.renew_connection(server_says(ends->text), got.over);
 }
 
 // Loads the scripts again into a server that was restarted, or whose scripts were flushed. Commands
@@ -96,6 +101,7 @@ result<node::answer> node::ask_refused_again(std::span<const message> all, answe
     for (auto& reply : place) reply = std::move(*from++);
   }
   first.repeated = first.repeated || second->repeated;
+  first.over = second->over;
   return first;
 }
 
@@ -121,13 +127,6 @@ result<node::answer> node::ask_server(std::span<const message> all) {
     if (!again || attempt == most_attempts) break;
     got = ask_refused_again(all, std::move(*got), deadline);
   }
-  if (!got) return got;
-  // A replica answers a question and refuses the writes behind it.
-  const auto& all_said = got->replies;
-  const auto ends = std::find_if(all_said.begin(), all_said.end(), [](const resp_value& r) {
-    return r.is_error() && ends_connection(r.text);
-  });
-  if (ends != all_said.end()) link_.renew_connection(server_says(ends->text));
   return got;
 }
 
@@ -195,10 +194,11 @@ result<node::answer> node::settle_together(const std::vector<part*>& parts) {
   if (counted.is_error()) said.replicas.refusal = counted.text;
   // The replicas may follow another primary by now, which the sentinels know.
   if (options_.locate && !said.replicas.enough()) {
-    link_.renew_connection({errc::unavailable, counted.is_error()
-                                                   ? "the server refused to wait for its replicas"
-                                                   : "too few replicas follow the server; another "
-                                                     "may be the primary by now"});
+    link_.renew_connection(
+        {errc::unavailable, counted.is_error() ? "the server refused to wait for its replicas"
+                                               : "too few replicas follow the server; another "
+                                                 "may be the primary by now"},
+        said.over);
   }
   said.replies.pop_back();
   std::reverse(said.replies.begin(), said.replies.end());

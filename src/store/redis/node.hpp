@@ -55,7 +55,7 @@ class node {
     bool over = false;
   };
 
-  void learn(std::span<const message> all, const answer& got) noexcept;
+  void learn(std::span<const message> all, const answer& got);
   void note_silence(bool answered, boot_time deadline) noexcept;
   result<answer> ask_server(std::span<const message> all);
   result<answer> ask_refused_again(std::span<const message> all, answer first, boot_time deadline);

@@ -1,3 +1,4 @@
+#include <atomic>
 #include <set>
 
 #include "fixture.hpp"
@@ -49,6 +50,12 @@ TEST_F(redis_batch, of_a_cluster_goes_in_the_order_in_which_it_was_asked) {
   EXPECT_EQ(asked_, keys);
 }
 
+redis::redis_options of(const harness::fake_redis& server) {
+  redis::redis_options o;
+  o.port = static_cast<std::uint16_t>(server.port());
+  return o;
+}
+
 TEST(redis_noscript, in_the_middle_of_a_batch_repeats_only_the_refused_commands) {
   std::multiset<std::string> carried_out;
   bool knows = false, forgot = false;
@@ -61,9 +68,7 @@ TEST(redis_noscript, in_the_middle_of_a_batch_repeats_only_the_refused_commands)
     carried_out.insert(w[1]);
     return ":" + std::to_string(w[1][0]) + "\r\n";
   });
-  redis::redis_options o;
-  o.port = static_cast<std::uint16_t>(std::stoi(server.url().substr(server.url().rfind(':') + 1)));
-  redis::node node(o);
+  redis::node node(of(server));
   ASSERT_TRUE(node.open());
   std::vector<std::string> bytes(4);
   std::vector<redis::message> all;
@@ -80,6 +85,37 @@ TEST(redis_noscript, in_the_middle_of_a_batch_repeats_only_the_refused_commands)
     EXPECT_EQ(got->replies[i].integer, static_cast<int>('a' + i)) << "each has its own answer";
   }
   EXPECT_EQ(carried_out, (std::multiset<std::string>{"a", "b", "c", "d"}));
+}
+
+// The listener of a posted command is called by the thread that has read its answer: here before
+// that thread looks at the answer to its own request.
+TEST(redis_readonly, over_a_connection_that_is_gone_leaves_the_next_one_alone) {
+  std::atomic<int> connections{0};
+  const harness::fake_redis server([&](const harness::fake_redis::words& w) -> std::string {
+    if (w[0] == "HELLO") ++connections;
+    if (w[0] == "SET") return "-READONLY You can't write against a read only replica.\r\n";
+    return w[0] == "GET" && connections == 1 ? harness::fake_redis::hang_up : "";
+  });
+  redis::node node(of(server));
+  ASSERT_TRUE(node.open());
+  std::string ping, get, set;
+  redis::append_command(ping, {"PING"});
+  redis::append_command(get, {"GET", "k"});
+  redis::append_command(set, {"SET", "k", "v"});
+  redis::link::listener told = [&](const holdfast::result<redis::node::answer>& answered) {
+    ASSERT_TRUE(answered);
+    EXPECT_TRUE(node.ask(get));
+    EXPECT_EQ(connections, 2);
+  };
+  ASSERT_TRUE(node.post({ping}, told));
+  const auto refused = node.ask(set);
+  ASSERT_TRUE(refused);
+  EXPECT_TRUE(refused->replies.front().is_error());
+  EXPECT_TRUE(node.ask(get));
+  EXPECT_EQ(connections, 2);
+  EXPECT_TRUE(node.ask(set));
+  EXPECT_TRUE(node.ask(get));
+  EXPECT_EQ(connections, 3) << "a replica is left";
 }
 
 }  // namespace

@@ -451,7 +451,7 @@ TEST_F(redis_late_dialect, a_renewal_of_a_connection_that_broke_shortens_no_late
   proxy_.with([](relay& r) { r.stall(way::up); });
   const auto bytes = bytes_of("extend", "3000");
   ASSERT_TRUE(one->post({.bytes = bytes, .stamped = true}, then));
-  one->connection().renew_connection({holdfast::errc::unavailable, "it broke"});
+  one->connection().renew_connection({holdfast::errc::unavailable, "it broke"}, 1);
   ASSERT_TRUE(ask(*one, "extend", "3000"));  // over another connection
   ASSERT_TRUE(ask(*one, "extend", "60000"));
   proxy_.heal();

@@ -255,7 +255,7 @@ TEST_F(redis_behind_a_proxy, an_acquire_of_a_broken_connection_takes_nothing_aft
   proxy_.with([](relay& r) { r.stall(way::up); });
   const auto bytes = bytes_of(command(permits_verb::acquire));
   ASSERT_TRUE(one->post({.bytes = bytes, .stamped = true}, then));
-  one->connection().renew_connection({holdfast::errc::unavailable, "it broke"});
+  one->connection().renew_connection({holdfast::errc::unavailable, "it broke"}, 1);
   ASSERT_TRUE(ask(*one, command(permits_verb::acquire)));  // over another connection
   EXPECT_TRUE(is_held());
   ASSERT_TRUE(ask(*one, command(permits_verb::release)));
@@ -326,7 +326,7 @@ TEST_F(redis_behind_a_proxy, the_time_of_a_closed_connection_does_not_count_for_
   redis::append_command(load, {"SCRIPT", "LOAD", redis::permits_script().text});
   const redis::message scripts{load};
   const auto gone = link.ask({&scripts, 1}, holdfast::boot_clock::now() + 60s).value().over;
-  link.renew_connection({holdfast::errc::unavailable, "it broke"});
+  link.renew_connection({holdfast::errc::unavailable, "it broke"}, gone);
   const auto over = acquire().over;
   EXPECT_NE(gone, over);
   link.saw_time(in_2001, gone);
@@ -342,7 +342,7 @@ TEST_F(redis_behind_a_proxy, a_session_with_a_shorter_timeout_than_earlier_comma
   const auto bytes = bytes_of(command(permits_verb::acquire));
   redis::link::listener then = [](auto) {};
   ASSERT_TRUE(patient->post({.bytes = bytes, .stamped = true}, then));
-  patient->connection().renew_connection({holdfast::errc::unavailable, "it broke"});
+  patient->connection().renew_connection({holdfast::errc::unavailable, "it broke"}, 1);
   ASSERT_TRUE(ask(*patient, command(permits_verb::release)));
   auto s = holdfast::open(server_.url("?command_timeout=30s"));
   holdfast::mutex m{s, "m"};
