@@ -60,17 +60,22 @@ class session_locks final : public session_store, private inbox {
 
   std::optional<notification> look_for_grants(std::vector<pollfd>& still_waiting);
   void tell_threads() noexcept;
+  void rouse_tidy() noexcept;
   void call_who_found_it_busy() noexcept;
   void tidy();
+  std::optional<boot_time> tidy_up();
 
   const session_lock_options options_;
   clock& clock_;
   const std::string peer_ = base::random_id();
   std::mutex mutex_;
-  std::condition_variable changed_;
   session_lock_service service_;
   bool ending_ = false;
   store::wake_time wake_time_;  ///< of the thread that tidies
+  // That thread sleeps with a mutex of its own: it leaves the service as every call does.
+  std::mutex sleep_mutex_;
+  std::condition_variable roused_changed_;
+  bool roused_ = false;
   const base::wake_fd wake_;
   std::atomic<bool> interrupted_{false};
   std::atomic<bool> found_it_busy_{false};  ///< the receiver did, and polls again when woken
@@ -81,8 +86,8 @@ session_locks::~session_locks() {
   {
     const std::lock_guard guard{mutex_};
     ending_ = true;
-    changed_.notify_all();
   }
+  rouse_tidy();
   thread_.join();
 }
 
@@ -117,7 +122,13 @@ result<std::vector<std::string>> session_locks::names() {
 // The threads must know only of a new waiter, and of an entry that ends before all others.
 void session_locks::tell_threads() noexcept {
   if (service_.began_to_wait()) wake_.set();
-  if (wake_time_.comes_before(service_.first_end())) changed_.notify_one();
+  if (wake_time_.comes_before(service_.first_end())) rouse_tidy();
+}
+
+void session_locks::rouse_tidy() noexcept {
+  const std::lock_guard guard{sleep_mutex_};
+  roused_ = true;
+  roused_changed_.notify_one();
 }
 
 void session_locks::call_who_found_it_busy() noexcept {
@@ -156,21 +167,21 @@ std::optional<notification> session_locks::look_for_grants(std::vector<pollfd>& 
 }
 
 void session_locks::tidy() {
-  std::unique_lock lock{mutex_};
-  while (!ending_) {
-    boot_time until = clock_.now() + std::chrono::milliseconds(10);
-    try {
-      until = wake_time_.sleep_until(service_.give_up_late(), clock_.now());
-    } catch (...) {
-      // No memory: tries again soon.
-    }
-    if (found_it_busy_) {
-      lock.unlock();
-      call_who_found_it_busy();
-      lock.lock();
-      continue;
-    }
-    clock_.wait_until(lock, changed_, until);
+  while (const auto until = tidy_up()) {
+    std::unique_lock lock{sleep_mutex_};
+    if (!roused_) clock_.wait_until(lock, roused_changed_, *until);
+    roused_ = false;
+  }
+}
+
+// Returns the time of the next call; nothing at the end of the session.
+std::optional<boot_time> session_locks::tidy_up() {
+  const in_service now{*this};
+  if (ending_) return std::nullopt;
+  try {
+    return wake_time_.sleep_until(service_.give_up_late(), clock_.now());
+  } catch (...) {
+    return clock_.now() + 10ms;  // no memory: tries again soon
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <future>
 #include <holdfast/testing.hpp>
 #include <map>
 #include <optional>
@@ -12,6 +14,7 @@
 
 #include "harness/counting_clock.hpp"
 #include "harness/eventually.hpp"
+#include "harness/forwarding_clock.hpp"
 #include "store/sql/lock_links.hpp"
 
 // mode=session over a server that fails as a test wants it: a lock without a holder stays with no
@@ -445,6 +448,54 @@ TEST_F(idle_lock_sessions, show_repeats_its_query_over_a_new_connection) {
 }
 
 // ---- a process that was stopped, or asleep
+
+/// Calls `once`, once, on the thread that tidies, when that is about to sleep until an entry ends.
+class clock_of_the_tidy : public harness::forwarding_clock {
+ public:
+  using forwarding_clock::forwarding_clock;
+  std::function<void()> once;
+  /// Whether a thread has read the time since this was last set to false.
+  mutable std::atomic<bool> read{false};
+
+  holdfast::boot_time now() const noexcept override {
+    read = true;
+    read.notify_all();
+    return forwarding_clock::now();
+  }
+  void wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& cv,
+                  holdfast::boot_time until) override {
+    if (until != holdfast::forever && once) std::exchange(once, {})();
+    forwarding_clock::wait_until(lock, cv, until);
+  }
+};
+
+// The receiver finds the session's table in use, and sleeps until it is told that it is free.
+TEST_F(lock_sessions, find_a_grant_that_comes_as_the_thread_that_tidies_falls_asleep) {
+  clock_of_the_tidy clock(clock_);
+  const auto store = open(clock);
+  server_.held_by["m"] = 1'000;
+  std::future<std::optional<notification>> told;
+  const struct receives_no_more {
+    inbox& from;
+    ~receives_no_more() { from.interrupt(); }
+  } at_the_end{store->inbox()};
+  std::atomic<bool> has_looked{false};
+  clock.once = [&] {
+    server_.held_by["m"] = server_.waits.back();
+    clock.read = false;
+    told =
+        std::async(std::launch::async, [&] { return store->inbox().receive(holdfast::forever); });
+    clock.read.wait(false);
+    has_looked = true;
+  };
+  auto patient = about(permits_verb::acquire, 1);
+  patient.wait = true;
+  ASSERT_EQ(outcome(*store, "m", patient), permits_outcome::queued);
+  harness::eventually("a look", [&] { return has_looked.load(); });
+  harness::eventually("a notification",
+                      [&] { return told.wait_for(0s) == std::future_status::ready; });
+  EXPECT_TRUE(told.get());
+}
 
 class late_lock_sessions : public lock_sessions {
  protected:
