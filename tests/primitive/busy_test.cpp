@@ -1,12 +1,17 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <future>
 #include <holdfast/holdfast.hpp>
+#include <holdfast/testing.hpp>
 #include <map>
 #include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "harness/eventually.hpp"
+#include "harness/next_wake.hpp"
 
 // A call that does not wait and finds the lock held reports that by an event of its own: a wait
 // that timed out is something else.
@@ -57,6 +62,17 @@ class busy : public testing::Test {
  protected:
   using attempt = std::function<void(holdfast::wait_time)>;
 
+  /// What `call` does in a thread, while time passes only when all threads sleep: so each wait has
+  /// asked before its deadline.
+  void while_time_passes(const std::function<void()>& call) {
+    auto over = std::async(std::launch::async, call);
+    harness::eventually("its end", [&] {
+      harness::pass(*clock_, 1ms);
+      return over.wait_for(0s) == std::future_status::ready;
+    });
+    over.get();
+  }
+
   /// A try reports that it found the lock held, and a short wait that it timed out: a try has no
   /// deadline.
   void expect_told_apart(const std::string& kind, const attempt& acquire) {
@@ -64,7 +80,7 @@ class busy : public testing::Test {
     acquire(one_try);
     EXPECT_EQ(seen_->take(), (told{{event_kind::busy, kind, errc::busy}})) << kind;
     EXPECT_EQ(seen_->words(), "still held by another holder") << kind;
-    acquire(2ms);
+    while_time_passes([&] { acquire(2ms); });
     EXPECT_EQ(seen_->take(), (told{{event_kind::gave_up, kind, errc::timed_out}})) << kind;
     EXPECT_EQ(seen_->words(), "still held by another holder at the deadline") << kind;
   }
@@ -77,9 +93,12 @@ class busy : public testing::Test {
     EXPECT_EQ(how.error().code, wait > one_try ? errc::timed_out : errc::busy);
   }
 
+  const std::shared_ptr<holdfast::testing::fake_clock> clock_ =
+      std::make_shared<holdfast::testing::fake_clock>();
   const std::shared_ptr<listener> seen_ = std::make_shared<listener>();
-  const holdfast::session theirs_ = holdfast::open("memory:busy");
-  const holdfast::session ours_ = holdfast::open("memory:busy", {.observer = seen_});
+  const holdfast::session theirs_ = holdfast::open("memory:busy", {.clock = clock_});
+  const holdfast::session ours_ =
+      holdfast::open("memory:busy", {.observer = seen_, .clock = clock_});
 };
 
 TEST_F(busy, a_mutex_in_each_of_its_forms) {
@@ -183,7 +202,7 @@ TEST_F(busy, an_admission_without_tokens) {
     EXPECT_FALSE(admit(one_try));
     EXPECT_EQ(seen_->take(), (told{{event_kind::busy, "semaphore", errc::busy}}));
     EXPECT_EQ(seen_->words(), "there are not enough tokens");
-    EXPECT_FALSE(admit(2ms));
+    while_time_passes([&] { EXPECT_FALSE(admit(2ms)); });
     EXPECT_EQ(seen_->take(), (told{{event_kind::gave_up, "semaphore", errc::timed_out}}));
     EXPECT_EQ(seen_->words(), "the tokens would have come after the deadline");
   };
@@ -194,10 +213,12 @@ TEST_F(busy, an_admission_without_tokens) {
 }
 
 TEST_F(busy, a_redlock_that_a_majority_refuses) {
-  const std::vector nodes{holdfast::open("memory:busy-1", {.observer = seen_}),
-                          holdfast::open("memory:busy-2"), holdfast::open("memory:busy-3")};
-  const std::vector others{holdfast::open("memory:busy-1"), holdfast::open("memory:busy-2"),
-                           holdfast::open("memory:busy-3")};
+  const auto open = [&](const char* url, std::shared_ptr<listener> seen = {}) {
+    return holdfast::open(url, {.observer = std::move(seen), .clock = clock_});
+  };
+  const std::vector nodes{open("memory:busy-1", seen_), open("memory:busy-2"),
+                          open("memory:busy-3")};
+  const std::vector others{open("memory:busy-1"), open("memory:busy-2"), open("memory:busy-3")};
   holdfast::redlock other{others, "q"};
   const auto held = other.acquire();
   holdfast::redlock q{nodes, "q"};

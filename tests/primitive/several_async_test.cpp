@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "harness/eventually.hpp"
+#include "harness/next_wake.hpp"
 #include "harness/passing_on.hpp"
 #include "harness/why.hpp"
 
@@ -24,8 +25,9 @@ using holdfast::result;
 /// Two stores, with other sessions on them.
 class several : public testing::TestWithParam<bool> {
  protected:
-  static holdfast::session open(const char* store) {
+  holdfast::session open(const char* store) const {
     holdfast::session_options o;
+    o.clock = clock_;
     if (GetParam()) o.decorate = holdfast::testing::faulty({});  // one name after the other
     return holdfast::open("memory:several-" + std::string(store), std::move(o));
   }
@@ -34,6 +36,19 @@ class several : public testing::TestWithParam<bool> {
     harness::eventually("waiting", [&] { return s.show(name).waiters.size() == 1; });
   }
 
+  /// The result of a wait, while time passes only when all threads sleep: so it has asked for each
+  /// lock before its deadline.
+  template <class T>
+  T while_time_passes(std::future<T> wait) const {
+    harness::eventually("its end", [&] {
+      harness::pass(*clock_, 1ms);
+      return wait.wait_for(0s) == std::future_status::ready;
+    });
+    return wait.get();
+  }
+
+  const std::shared_ptr<holdfast::testing::fake_clock> clock_ =
+      std::make_shared<holdfast::testing::fake_clock>();
   holdfast::session here_ = open("here"), elsewhere_ = open("elsewhere");
   holdfast::session others_ = open("here"), others_elsewhere_ = open("elsewhere");
   mutex a_{here_, "a"}, b_{here_, "b"}, c_{elsewhere_, "c"};
@@ -72,7 +87,7 @@ TEST_P(several, a_timed_out_wait_holds_nothing) {
   multi_lock all{a_, b_, c_};
   const lease theirs = others_b_.acquire();
   for (const auto limit : {0ms, 5ms}) {
-    const auto got = async_acquire(all, limit).future().get();
+    const auto got = while_time_passes(async_acquire(all, limit).future());
     ASSERT_EQ(why(got), limit > 0ms ? errc::timed_out : errc::busy);
     EXPECT_EQ(got.error().name, "b") << "it says which";
   }
@@ -112,6 +127,7 @@ class stopping : public harness::passing_on {
 TEST_P(several, a_wait_stopped_between_two_sessions_releases_its_locks) {
   std::stop_source stop;
   holdfast::session_options o;
+  o.clock = clock_;
   o.decorate = [&](auto inner) { return std::make_unique<stopping>(std::move(inner), stop); };
   const auto far = holdfast::open("memory:several-elsewhere", std::move(o));
   mutex c{far, "c"};
@@ -138,11 +154,11 @@ class in_vain final : public holdfast::observer {
 
 TEST_P(several, the_observer_learns_which_lock_was_held) {
   const auto seen = std::make_shared<in_vain>();
-  const auto session = holdfast::open("memory:several-here", {.observer = seen});
+  const auto session = holdfast::open("memory:several-here", {.observer = seen, .clock = clock_});
   mutex a{session, "a"}, b{session, "b"};
   multi_lock all{a, b};
   const lease theirs = others_b_.acquire();
-  EXPECT_EQ(why(async_acquire(all, 5ms).future().get()), errc::timed_out);
+  EXPECT_EQ(why(while_time_passes(async_acquire(all, 5ms).future())), errc::timed_out);
   EXPECT_EQ(seen->names, "b");
 }
 
@@ -178,7 +194,7 @@ TEST_P(several, both_locks_are_acquired_one_after_the_other_or_neither) {
   EXPECT_TRUE(async_release(std::move(held)).future().get());
   EXPECT_TRUE(is_free(others_a_) && is_free(others_c_));
   const lease theirs = others_c_.acquire();
-  EXPECT_EQ(why(async_acquire(two, 5ms).future().get()), errc::timed_out);
+  EXPECT_EQ(why(while_time_passes(async_acquire(two, 5ms).future())), errc::timed_out);
   EXPECT_TRUE(is_free(others_a_));
   std::stop_source stop;
   auto waiting = async_acquire(two, {}, stop.get_token()).future();
