@@ -12,13 +12,30 @@ using holdfast::store::permits_verb;
 /// Whether the store hangs, and the calls that wait in it.
 class switchboard {
  public:
-  void hang() { set(true); }
+  void hang() {
+    const std::lock_guard guard{mutex_};
+    hangs_ = true;
+  }
   /// Commands for permits pass, and everything else hangs.
   void hang_but_for_permits() {
     permits_pass = true;
-    set(true);
+    hang();
   }
-  void let_go() { set(false); }
+  void let_go() {
+    const std::lock_guard guard{mutex_};
+    hangs_when_left_ = hangs_ = false;
+    changed_.notify_all();
+  }
+  /// Hangs as soon as a waiter leaves a latch. (The request of a late thread may come when all is
+  /// let go: then it passes.)
+  void hang_when_left() {
+    const std::lock_guard guard{mutex_};
+    hangs_when_left_ = true;
+  }
+  void is_left() {
+    const std::lock_guard guard{mutex_};
+    hangs_ = hangs_ || hangs_when_left_;
+  }
   /// Requests for one owner in place of another pass, and everything else hangs.
   void let_hand_overs_go() {
     const std::lock_guard guard{mutex_};
@@ -32,32 +49,26 @@ class switchboard {
   std::atomic<bool> no_memory{false};
   std::atomic<bool> permits_pass{false};
   std::atomic<bool> grants_in_vain_once{false};
-  /// Hangs as soon as a waiter leaves a latch.
-  std::atomic<bool> hangs_when_left{false};
-  /// The number of takes of tokens and admissions that have been carried out.
-  std::atomic<int> taken{0};
+  /// The number of takes of tokens and admissions that have come here, and that were carried out.
+  std::atomic<int> to_take{0}, taken{0};
   void pass(bool hand_over = false) {
     std::unique_lock lock{mutex_};
     ++waiting_;
     changed_.wait(lock, [&] { return !hangs_ || (hand_over && hand_overs_pass_); });
     --waiting_;
   }
+  std::size_t hanging() {
+    const std::lock_guard guard{mutex_};
+    return hangs_ ? waiting_ : 0;
+  }
   void await_hanging(std::size_t n) {
-    harness::eventually("calls that hang", [&] {
-      const std::lock_guard guard{mutex_};
-      return hangs_ && waiting_ >= n;
-    });
+    harness::eventually("calls that hang", [&] { return hanging() >= n; });
   }
 
  private:
-  void set(bool on) {
-    const std::lock_guard guard{mutex_};
-    hangs_ = on;
-    changed_.notify_all();
-  }
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool hangs_ = false;
+  bool hangs_ = false, hangs_when_left_ = false;
   std::size_t waiting_ = 0;
   bool hand_overs_pass_ = false;
 };
@@ -85,15 +96,17 @@ class hanging final : public harness::passing_on {
   }
   holdfast::result<holdfast::store::countdown_reply> countdown(
       std::string_view name, const holdfast::store::countdown_command& c) override {
-    if (c.verb == holdfast::store::countdown_verb::leave && by_->hangs_when_left) by_->hang();
+    if (c.verb == holdfast::store::countdown_verb::leave) by_->is_left();
     by_->pass();
     return inner_->countdown(name, c);
   }
   holdfast::result<holdfast::store::rate_reply> rate(
       std::string_view name, const holdfast::store::rate_command& c) override {
+    const bool takes = c.verb == holdfast::store::rate_verb::take;
+    if (takes) ++by_->to_take;
     by_->pass();
     auto reply = inner_->rate(name, c);
-    if (c.verb == holdfast::store::rate_verb::take) ++by_->taken;
+    if (takes) ++by_->taken;
     return reply;
   }
   std::vector<holdfast::result<holdfast::store::permits_reply>> execute_batch(
@@ -113,6 +126,7 @@ class hanging final : public harness::passing_on {
   holdfast::result<holdfast::store::admission> admit(
       const holdfast::store::named_command& permits, std::string_view limiter,
       const holdfast::store::rate_command& take) override {
+    ++by_->to_take;
     by_->pass();
     auto reply = inner_->admit(permits, limiter, take);
     ++by_->taken;

@@ -1,13 +1,16 @@
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <future>
+#include <string>
 
 #include "hanging_store.hpp"
 #include "session/session_impl.hpp"
 #include "wait/asked_once.hpp"
 
 // The deadline of a call is that of all its parts, and whatever any of them left at the store is
-// released after it. The clock is the machine's own.
+// released after it. The clock is the machine's own, as the engine leaves no call on another one:
+// on a slow machine a deadline may pass before the call has come to the store.
 namespace {
 
 using namespace engine_test;
@@ -36,11 +39,19 @@ struct whole_call : hanging_store {
   T while_it_hangs(std::future<T> of) {
     return while_it_hangs(std::move(of), *store);
   }
-  /// Waits until this many hanging calls have taken their tokens: before that, nothing is missing
-  /// yet.
-  void await_tokens(rate_limiter& limiter, std::uint64_t n, int after_takes = 0) {
+  /// Waits until something has happened, or the call is over without it.
+  template <class T>
+  static void await_unless_over(const std::string& what, const std::future<T>& call,
+                                const std::function<bool()>& happened) {
+    harness::eventually(what + ", or it is over", [&] {
+      return call.wait_for(0s) == std::future_status::ready || happened();
+    });
+  }
+  /// Waits until the calls that came to the store have taken their tokens: before that, nothing is
+  /// missing yet.
+  void await_tokens(rate_limiter& limiter, std::uint64_t n) {
     harness::eventually("the calls that hung take theirs",
-                        [&] { return store->taken >= after_takes; });
+                        [&] { return store->taken >= store->to_take; });
     harness::eventually("the tokens come back",
                         [&] { return limiter.peek().tightest().remaining == n; });
   }
@@ -69,7 +80,7 @@ TEST_F(whole_call, an_admission_that_was_abandoned_refunds_its_tokens_too) {
   store->hang();
   EXPECT_FALSE(door.admit_for(50ms, 3));
   store->let_go();
-  await_tokens(limiter, 10, 1);
+  await_tokens(limiter, 10);
   await_free("sem");
 }
 
@@ -96,7 +107,7 @@ TEST_F(whole_call, tokens_that_come_too_late_are_refunded) {
   const auto later = while_it_hangs(async_take(limiter, 4, {}, 50ms).future());
   EXPECT_TRUE(later && !*later) << "that its time was over is a decision";
   store->let_go();
-  await_tokens(limiter, 10, 2);
+  await_tokens(limiter, 10);
 }
 
 TEST_F(whole_call, tokens_are_not_wasted_behind_a_call_that_hangs) {
@@ -171,7 +182,7 @@ TEST_F(whole_call, the_first_of_two_locks_is_released_although_the_second_store_
   holdfast::both two(first, second);
   there->hang();
   auto begun = async_acquire(two, 300ms).future();
-  there->await_hanging(1);
+  await_unless_over("the second hangs", begun, [&] { return there->hanging() > 0; });
   store->hang();
   EXPECT_FALSE(while_it_hangs(std::move(begun)));
   store->let_go();
@@ -189,7 +200,7 @@ TEST_F(whole_call, an_unconfirmed_release_of_the_first_of_two_locks_is_not_await
   there->hang();
   auto begun =
       std::async(std::launch::async, [&] { return two.try_acquire_for(300ms).has_value(); });
-  there->await_hanging(1);
+  await_unless_over("the second hangs", begun, [&] { return there->hanging() > 0; });
   store->hang();
   EXPECT_FALSE(while_it_hangs(std::move(begun)));
   store->let_go();
@@ -201,12 +212,14 @@ TEST_F(whole_call, an_arrival_counts_once_although_the_wait_for_it_ended_behind_
   holdfast::barrier all{session, "b", 2};
   mutex other{session, "other"};
   const auto arrived = [&] { return session.show("b").waiters.size(); };
-  auto first = async_arrive_and_wait(all, 200ms).future();
+  std::stop_source stop;
+  auto first = async_arrive_and_wait(all, {}, stop.get_token()).future();
   harness::eventually("it has arrived", [&] { return arrived() == 1; });
   store->hang();
   auto patient = async_acquire(other).future();
   store->await_hanging(1);
-  EXPECT_EQ(while_it_hangs(std::move(first)).error().code, errc::timed_out);
+  stop.request_stop();
+  EXPECT_EQ(while_it_hangs(std::move(first)).error().code, errc::cancelled);
   auto again = async_arrive_and_wait(all).future();
   store->let_go();
   EXPECT_TRUE(patient.get());
@@ -250,7 +263,7 @@ struct queued_for_a_condition : whole_call {
 
   std::future<result<woken>> waits(wait_limit limit, std::stop_token stop = {}) {
     auto waiting = async_wait(changed, m.acquire(), limit, std::move(stop)).future();
-    harness::eventually("it waits", [&] { return session.show("c").waiters.size() == 1; });
+    await_unless_over("it waits", waiting, [&] { return session.show("c").waiters.size() == 1; });
     store->hang();
     hangs = async_acquire(other).future();
     store->await_hanging(1);  // the session's thread is in the store
@@ -444,8 +457,10 @@ TEST_F(whole_call, a_late_grant_is_reported_also_without_a_thread) {
   store->hang();
   const auto late = while_it_hangs(async_acquire(m, 500ms).future());
   ASSERT_FALSE(late);
-  EXPECT_EQ(late.error().code, errc::unavailable) << late.error().what;
-  EXPECT_TRUE(late.error().outcome_unknown);
+  const bool has_asked = !store->grants_in_vain_once;
+  EXPECT_EQ(late.error().code, has_asked ? errc::unavailable : errc::timed_out)
+      << late.error().what;
+  EXPECT_TRUE(!has_asked || late.error().outcome_unknown);
   await_free("m");
 }
 
