@@ -96,7 +96,8 @@ TEST_F(run_loss, on_lost_warn_lets_the_child_finish_and_still_exits_with_79) {
 }
 
 TEST_F(run_loss, a_store_that_is_away_ends_the_child_before_the_lease_does) {
-  program p(run_role("ignore_term", {"--ttl", "4s", "--kill-after", "400ms"}), around);
+  // A fortieth of the lease is what the program may be late before the dead man kills the command.
+  program p(run_role("ignore_term", {"--ttl", "10s", "--kill-after", "400ms"}), around);
   EXPECT_EQ(p.out.line(), "ready");
   const write_blocker away(folder.file("locks.db"), around);
   const auto terminated = wait_for(p, "terminated");

@@ -280,7 +280,8 @@ TEST_F(run_signals, a_kill_of_the_tool_ends_signalled_children_of_an_ended_comma
 }
 
 TEST_F(run_signals, a_stop_of_the_tool_ends_signalled_children_of_an_ended_command) {
-  told_to_go t(around, {"--ttl", "6s", "--kill-after", "2s"});
+  // It has to be stopped before that time is over.
+  told_to_go t(around, {"--ttl", "15s", "--kill-after", "5s"});
   t.process.stop();
   harness::eventually("what is left is killed", [&] { return is_unreaped(t.left); });
   t.process.signal(SIGCONT);
@@ -307,6 +308,8 @@ TEST_F(run_signals, a_kill_of_the_child_frees_the_lock) {
 
 TEST_F(run_signals, that_come_too_late_to_stop_a_request_hide_no_outcome) {
   EXPECT_EQ(tool(one_token).code, 0);
+  // Of one request: between two of them a signal would not be too late.
+  around.environment.front() += "?busy_timeout=1h";
   for (const words& asks : {one_token, one_less}) {
     auto at_terminal = around;
     at_terminal.on_terminal = true;
