@@ -199,9 +199,9 @@ TEST_F(memcached_store, an_unsupported_primitive_is_refused_with_the_reason) {
   }
 }
 
-// The server makes one list at a time, and refuses the others.
+// The server makes one list at a time, and refuses the others: each waits for its turn.
 TEST_F(memcached_store, several_threads_may_list_the_names_at_once) {
-  const auto session = open();
+  const auto session = open("?command_timeout=1h");
   mutex m{session, "orders"};
   m.lock();
   std::vector<std::thread> all;
