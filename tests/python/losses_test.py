@@ -96,13 +96,15 @@ class Watched:
             pass
 
         async def wait_beside_jobs():
-            lease = await self.here.mutex("m", options=holdfast.LockOptions(lease=0.3)).acquire_async()
+            lease = await self.here.mutex("m").acquire_async()
             for _ in range(5):
                 lost = asyncio.create_task(lease.until_lost())
                 await asyncio.wait({lost, asyncio.create_task(job())}, return_when=asyncio.FIRST_COMPLETED)
                 self.assertTrue(lost.cancel())
                 await asyncio.wait({lost})
             self.there.force_release("m")
+            with self.assertRaises(holdfast.Lost):
+                lease.extend()
             await asyncio.wait_for(asyncio.gather(lease.until_lost(), lease.until_lost()), 30)
             await lease.until_lost()
             self.assertEqual(len(watches), 1)
