@@ -10,6 +10,7 @@
 #include <holdfast/testing.hpp>
 
 #include "harness/eventually.hpp"
+#include "harness/failing.hpp"
 
 namespace harness {
 
@@ -18,10 +19,24 @@ class hand_over_line {
  public:
   hand_over_line(holdfast::session& a, holdfast::session& b, holdfast::session& c)
       : a_(a), b_(b), c_(c) {
-    next = async_acquire(second_).future();
-    await_waiters(1);
-    last = async_acquire(third_).future();
-    await_waiters(2);
+    line_up();
+  }
+
+  /// The first lease is released, and the second waiter has confirmed that it has the lock. It has
+  /// half a second for that: if this process is paused for longer, all line up again.
+  holdfast::lease handed_over() {
+    for (;;) {
+      const auto began = clock::now();
+      EXPECT_FALSE(held.release());
+      holdfast::lease two = next.get().value();
+      const auto late = outcome_of([&] { two.extend(); });
+      if (!late.failed) return two;
+      EXPECT_EQ(late.reason, holdfast::errc::lost) << late.text;
+      EXPECT_GT(clock::now() - began, std::chrono::microseconds(b_.can().claim_us) * 9 / 10);
+      EXPECT_TRUE(last.get().value());
+      held = first_.acquire();
+      line_up();
+    }
   }
 
   /// Each waiter is notified, and sends no command.
@@ -58,6 +73,12 @@ class hand_over_line {
                                       clock::time_point began) {
     const bool late = clock::now() - began > std::chrono::milliseconds(200);
     EXPECT_LE(s.store_operations(), before + (late ? 1 : 0));
+  }
+  void line_up() {
+    next = async_acquire(second_).future();
+    await_waiters(1);
+    last = async_acquire(third_).future();
+    await_waiters(2);
   }
   void await_waiters(std::size_t n) {
     eventually("waiters", [&] { return a_.show("m").waiters.size() == n; });

@@ -43,8 +43,7 @@ TEST_F(postgres_hand_over, lasts_for_the_command_that_run_starts) {
 
 TEST_F(postgres_hand_over, that_was_overheard_lets_no_other_waiter_in) {
   harness::hand_over_line line(a_, b_, c_);
-  EXPECT_FALSE(line.held.release());
-  lease two = line.next.get().value();
+  lease two = line.handed_over();
   notification n = heard_->last();
   ASSERT_TRUE(n.secret);
   n.owner = a_.impl()->permits("m", {})->found.queue.at(0).owner;
@@ -57,8 +56,7 @@ TEST_F(postgres_hand_over, that_was_overheard_lets_no_other_waiter_in) {
 
 TEST_F(postgres_hand_over, leaves_no_secret_where_it_can_be_read) {
   harness::hand_over_line line(a_, b_, c_);
-  EXPECT_FALSE(line.held.release());
-  lease two = line.next.get().value();
+  lease two = line.handed_over();
   const auto there =
       ask("select string_agg(r::text, ' ') from " + table("holdfast_records") + " r");
   EXPECT_TRUE(contains(there, to_string(heard_->last().owner))) << there;

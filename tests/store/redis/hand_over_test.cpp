@@ -37,8 +37,7 @@ TEST_F(redis_hand_over, along_a_queue_costs_one_command_each) {
 
 TEST_F(redis_hand_over, that_was_overheard_lets_no_other_waiter_in) {
   harness::hand_over_line line(a_, b_, c_);
-  EXPECT_FALSE(line.held.release());
-  lease two = line.next.get().value();
+  lease two = line.handed_over();
   const notification n = heard_->last();
   ASSERT_TRUE(n.secret);
   const auto record = a_.impl()->permits("m", {})->found;
@@ -58,8 +57,7 @@ TEST_F(redis_hand_over, is_requested_from_the_store_if_replicas_must_acknowledge
 
 TEST_F(redis_hand_over, leaves_no_secret_where_it_can_be_read) {
   harness::hand_over_line line(a_, b_, c_);
-  EXPECT_FALSE(line.held.release());
-  lease two = line.next.get().value();
+  lease two = line.handed_over();
   const std::string secret = to_string(heard_->last().secret);
   for (const char* const key : {"holdfast:{m}", "holdfast:{m}:d"}) {
     EXPECT_EQ(server_.ask({"DUMP", key}).find(secret), std::string::npos) << key;
