@@ -237,10 +237,13 @@ void actor::judge_wait(bool got, bool stoppable) const {
                         : by_votes      ? rounds_of_a_try * time_of_a_node
                                         : commands_of_a_try() * longest_command;
   nanos most = (s.wait == 0 ? one_try : s.wait) + deadline_slack;
-  // A session calls a server with advisory locks one call after the other, each over a new
-  // connection: a call comes after those of three threads, and after the session's own.
-  if (of.whole.store == store_kind::advisory && !of.whole.calm())
-    most += 9 * of.whole.command_timeout;
+  // A session calls a server with advisory locks one call after the other, and each call may
+  // connect and ask twice. So a call comes after those of three threads and the session's own, and
+  // after those of each further thread.
+  if (of.whole.store == store_kind::advisory && !of.whole.calm()) {
+    const auto more = std::max<std::ptrdiff_t>(0, std::ssize(does.threads) - 3);
+    most += (9 + 4 * more) * of.whole.command_timeout;
+  }
   if (took > most) {
     of.rules.violated("a wait ends in time", "P" + std::to_string(p.number) + ": " + name +
                                                  " took " + std::to_string(took / microsecond) +
