@@ -107,7 +107,7 @@ void limited_calls_to_a_server_that_hangs(const server_group& servers, const std
 void tries_at_a_server_that_hangs(const server_group& servers, const std::string& base) {
   fault_proxy proxy(servers.port(1));
   tries_time_out_while_it_hangs(
-      hang(proxy), servers.url_at(proxy.port(), base + "?session=100s&command_timeout=300ms"));
+      hang(proxy), servers.url_at(proxy.port(), base + "?session=100s&command_timeout=1s"));
 }
 
 void a_holder_is_cut_off(const server_group& servers, const std::string& base,
