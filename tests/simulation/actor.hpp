@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "simulation/encounters.hpp"
 #include "simulation/scene.hpp"
 
 namespace simulation {
@@ -68,6 +69,15 @@ struct actor {
   bool no_thread_is_late() const;
   /// The first check() of a new lease has failed.
   void judge_first_check() const;
+  /// Checks that a lease whose time is over is lost. Its thread may be the first that runs when the
+  /// process goes on after that time.
+  template <class Held>
+  void judge_its_time(const Held& held) const {
+    if (of.whole.seed < following_seeds) return;
+    const auto before = held.remaining();
+    const auto so = held.state();
+    judge_time(of.rules, name, before, so, held.remaining());
+  }
   /// Checks the duration of a wait with a limit.
   void judge_wait(bool got, bool stoppable) const;
   /// Checks that a wait without a limit did not outlast an outage that is longer than

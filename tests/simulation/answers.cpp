@@ -173,6 +173,23 @@ void judge_crowd(judge& to, const std::string& name, int process, std::size_t wa
               "P" + std::to_string(process) + ": " + std::to_string(wait) + " at " + name);
 }
 
+// It may have been renewed, or it may have ended, between two of these calls.
+void judge_time(judge& to, const std::string& name, std::chrono::nanoseconds before,
+                holdfast::lease_state so, std::chrono::nanoseconds after) {
+  const bool counts = so == holdfast::lease_state::held || so == holdfast::lease_state::suspect;
+  const std::chrono::nanoseconds none{};
+  if (counts && before <= none && after <= none)
+    to.violated("a lease whose time is over is lost", name);
+}
+
+void judge_given_back(judge& to, const std::string& name, std::uint64_t before, std::uint64_t n,
+                      std::uint64_t burst, std::uint64_t after) {
+  const auto least = std::min(before + n, burst);
+  if (after >= least) return;
+  to.violated("tokens that are given back are there again",
+              name + ": " + std::to_string(after) + " instead of " + std::to_string(least));
+}
+
 void judge_votes(judge& to, const std::string& name, const std::vector<holdfast::vote>& votes,
                  std::size_t nodes) {
   const auto granted = std::count(votes.begin(), votes.end(), holdfast::vote::granted);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <holdfast/admission.hpp>
 #include <holdfast/redlock.hpp>
@@ -61,6 +62,13 @@ void judge_bucket(judge& to, const std::string& name, const holdfast::rate_bucke
 /// So many threads of a process have waited for a moment; `most`: its max_waiters.
 void judge_crowd(judge& to, const std::string& name, int process, std::size_t wait,
                  std::size_t most);
+/// A lease had so much time left before and after it was asked for its state.
+void judge_time(judge& to, const std::string& name, std::chrono::nanoseconds before,
+                holdfast::lease_state so, std::chrono::nanoseconds after);
+/// n tokens were given back, and no other call asked a bucket that had these numbers of tokens
+/// before and afterwards.
+void judge_given_back(judge& to, const std::string& name, std::uint64_t before, std::uint64_t n,
+                      std::uint64_t burst, std::uint64_t after);
 /// The votes of a redlock that was acquired a moment ago, in a run without faults.
 void judge_votes(judge& to, const std::string& name, const std::vector<holdfast::vote>& votes,
                  std::size_t nodes);

@@ -29,8 +29,11 @@ inline constexpr std::uint64_t resting_seeds = std::uint64_t{1} << 50;
 /// From this seed on, names of any plan are also used as another kind, lock objects of one process
 /// have other leases than its others, and waits last longer than a store is silent.
 inline constexpr std::uint64_t mixed_seeds = std::uint64_t{1} << 51;
+/// From this seed on, plans also arrange what follows: another thread on other terms, the end of a
+/// session after a release that was not confirmed, the end of a wait in a silence.
+inline constexpr std::uint64_t following_seeds = std::uint64_t{1} << 52;
 /// The first seed of a search.
-inline constexpr std::uint64_t fresh_seeds = mixed_seeds;
+inline constexpr std::uint64_t fresh_seeds = following_seeds;
 /// Each of these functions changes the plan; false if it has nothing of its kind for this plan.
 bool arrange_encounters(plan& p);
 bool arrange_endings_of_leases(plan& p);
@@ -43,5 +46,7 @@ bool arrange_unlike(plan& p);
 void mix_forms(plan& p);
 /// Which objects use a name, and how long those wait that a silent store keeps.
 void mix_objects(plan& p);
+/// What follows a hold, a change, a release or a silence.
+void mix_followers(plan& p);
 
 }  // namespace simulation

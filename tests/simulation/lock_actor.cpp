@@ -180,7 +180,10 @@ struct lock_actor : actor {
     const bool ok = held.state() == holdfast::lease_state::held ||
                     held.state() == holdfast::lease_state::suspect;
     const auto left = held.remaining();
-    if (!ok || left <= std::chrono::nanoseconds(0)) return false;
+    if (!ok || left <= std::chrono::nanoseconds(0)) {
+      judge_its_time(held);
+      return false;
+    }
     of.rules.still_held(id, then);
     judge_doubt(held.state(), then);
     judge_what_is_left(then, left);

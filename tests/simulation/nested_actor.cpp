@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "simulation/encounters.hpp"
+
 namespace simulation {
 
 namespace {
@@ -46,17 +48,20 @@ struct nested_actor : actor {
   template <class Lock>
   static constexpr bool can_share = std::is_same_v<Lock, holdfast::shared_mutex>;
 
+  // Some threads only read the first of their locks.
   template <class Lock>
-  bool shares() const {
-    return can_share<Lock> && s.shared;
+  bool shares(std::size_t depth) const {
+    const bool writes_inside = of.whole.seed >= following_seeds && s.form == 7 && depth > 0;
+    return can_share<Lock> && s.shared && !writes_inside;
   }
 
   template <class Lock>
-  bool lock(Lock& l) const {
+  bool lock(Lock& l, std::size_t depth) const {
     if constexpr (can_share<Lock>) {
-      if (s.shared && s.wait == 0) return l.try_lock_shared();
-      if (s.shared && s.wait == never) return l.lock_shared(), true;
-      if (s.shared) return l.try_lock_shared_for(duration(s.wait));
+      const bool reads = shares<Lock>(depth);
+      if (reads && s.wait == 0) return l.try_lock_shared();
+      if (reads && s.wait == never) return l.lock_shared(), true;
+      if (reads) return l.try_lock_shared_for(duration(s.wait));
     }
     if (s.wait == 0) return l.try_lock();
     if (s.wait == never && s.stop_after != never) return l.lock(stop());
@@ -65,9 +70,9 @@ struct nested_actor : actor {
   }
 
   template <class Lock>
-  void unlock(Lock& l) const {
+  void unlock(Lock& l, std::size_t depth) const {
     if constexpr (can_share<Lock>) {
-      if (s.shared) return l.unlock_shared();
+      if (shares<Lock>(depth)) return l.unlock_shared();
     }
     l.unlock();
   }
@@ -75,12 +80,16 @@ struct nested_actor : actor {
   template <class Lock>
   void take(Lock& l, std::size_t depth) {
     asked = of.here.now();
-    of.log.add("asks for " + name + (shares<Lock>() ? " shared" : ""));
+    of.log.add("asks for " + name + (shares<Lock>(depth) ? " shared" : ""));
     waits(true);
-    rings.waits(p, name, shares<Lock>(), s.wait != never);
+    if (can_share<Lock> && s.shared && !shares<Lock>(depth)) {
+      of.together.writes(&p, asked);
+      of.line.back().shares = false;
+    }
+    rings.waits(p, name, shares<Lock>(depth), s.wait != never);
     bool got = false;
     try {
-      got = lock(l);
+      got = lock(l, depth);
     } catch (const holdfast::error& e) {
       waits(false);
       if (e.reason() == errc::deadlock) {
@@ -109,7 +118,7 @@ struct nested_actor : actor {
   template <class Lock>
   void hold(Lock& l, std::size_t depth) {
     const std::string mine = name;
-    rings.has(p, mine, shares<Lock>(), l.lost());
+    rings.has(p, mine, shares<Lock>(depth), l.lost());
     constexpr std::uint32_t readers = 1U << 30;
     const std::uint32_t most = can_share<Lock> ? readers : 1;
     int id = 0;
@@ -121,8 +130,8 @@ struct nested_actor : actor {
     try {
       const nanos then = of.here.now();
       l.check();
-      id = of.rules.granted({&p, mine, shares<Lock>() ? 1 : most, most, l.fence(), asked, l.lost()},
-                            then);
+      const std::uint32_t weight = shares<Lock>(depth) ? 1 : most;
+      id = of.rules.granted({&p, mine, weight, most, l.fence(), asked, l.lost()}, then);
       of.here.sleep(s.hold / static_cast<nanos>(order.size()));
       check();
       take(depth + 1);
@@ -133,7 +142,7 @@ struct nested_actor : actor {
     of.rules.given_up(id);
     rings.lets_go(mine);
     of.log.add("unlocks " + mine);
-    unlock(l);
+    unlock(l, depth);
   }
 };
 

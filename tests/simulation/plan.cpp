@@ -956,6 +956,7 @@ plan make_plan(const seed_of& s) {
   plan p = plan_of_calls(s);
   if (s.number >= form_seeds) mix_forms(p);
   if (s.number >= mixed_seeds) mix_objects(p);
+  if (s.number >= following_seeds) mix_followers(p);
   return p;
 }
 

@@ -198,7 +198,9 @@ void scene::live(process& p, const process_plan& does) {
   all = {};
   log.add("closes its session");
   if (whole.seed < unlike_seeds) return;
-  const auto before = lost_messages(p);
+  // A release that was not confirmed may have been lost before.
+  const bool all_count = whole.seed >= following_seeds && does.unconfirmed;
+  const auto before = all_count ? 0 : lost_messages(p);
   sessions.clear();
   judge_close(p, does, lost_messages(p) - before);
   if (whole.seed >= form_seeds) judge_end_of_sessions(p);

@@ -228,9 +228,26 @@ struct limiter_actor : actor {
   // Gives back only tokens that it has. Tokens given back as they were taken have not passed.
   void refund(std::uint64_t n) const {
     const auto decision = try_take(n);
-    if (decision && s.hold / microsecond % 4 != 0) return give_back(decision);
+    if (decision && s.hold / microsecond % 4 != 0)
+      return judge_refund(n, [&] { give_back(decision); });
     judge(decision, n);
-    if (decision) give_back(n);
+    if (decision) judge_refund(n, [&] { give_back(n); });
+  }
+
+  // While no other thread asks.
+  template <class GiveBack>
+  void judge_refund(std::uint64_t n, GiveBack give) const {
+    const auto& whole = of.whole.names[s.name];
+    const bool fixed = whole.local == 0 && !whole.grows && !whole.shrinks;
+    if (of.whole.seed < following_seeds || !of.punctual() || !fixed) return give();
+    const auto before = at.peek(n, key);
+    give();
+    const auto after = at.peek(n, key);
+    for (std::size_t i = 0; i < books.size(); ++i) {
+      if (!books[i]->is_alone(asked)) continue;
+      judge_given_back(of.rules, name, before.rules[i].remaining, n, books[i]->burst(),
+                       after.rules[i].remaining);
+    }
   }
 
   void give_back(const holdfast::rate_decision& d) const {

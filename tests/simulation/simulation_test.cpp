@@ -795,6 +795,30 @@ TEST(answers, find_a_redlock_that_is_lost_although_its_nodes_answer) {
   EXPECT_EQ(rule(), std::nullopt) << "it ends by itself";
 }
 
+TEST(answers, find_a_lease_that_is_held_when_its_time_is_over) {
+  using holdfast::lease_state;
+  const auto rule = [](int before, lease_state so, int after) {
+    return rule_of([&](judge& j) {
+      judge_time(j, "n0", std::chrono::nanoseconds(before), so, std::chrono::nanoseconds(after));
+    });
+  };
+  EXPECT_EQ(rule(0, lease_state::held, 0), "a lease whose time is over is lost");
+  EXPECT_EQ(rule(0, lease_state::suspect, 0), "a lease whose time is over is lost");
+  EXPECT_EQ(rule(0, lease_state::lost, 0), std::nullopt);
+  EXPECT_EQ(rule(1, lease_state::held, 0), std::nullopt) << "it ended afterwards";
+  EXPECT_EQ(rule(0, lease_state::held, 1), std::nullopt) << "it was renewed";
+}
+
+TEST(answers, find_tokens_that_are_given_back_and_not_there) {
+  const auto rule = [](std::uint64_t before, std::uint64_t n, std::uint64_t after) {
+    return rule_of([&](judge& j) { judge_given_back(j, "n0", before, n, 5, after); });
+  };
+  EXPECT_EQ(rule(2, 2, 3), "tokens that are given back are there again");
+  EXPECT_EQ(rule(2, 2, 4), std::nullopt);
+  EXPECT_EQ(rule(2, 2, 5), std::nullopt) << "one came back by itself";
+  EXPECT_EQ(rule(4, 2, 5), std::nullopt) << "a bucket has no room for more";
+}
+
 /// The rule that is broken if a session of a process that has given it up goes on for that long.
 std::optional<std::string> rule_if_a_session_goes_on_for(nanos length) {
   plan p;

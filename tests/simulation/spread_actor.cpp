@@ -23,6 +23,7 @@ struct spread_actor : actor {
       of.here.sleep(s.hold / 4);
       const nanos then = of.here.now();
       held.check();
+      if constexpr (std::is_same_v<Held, holdfast::quorum_lease>) judge_its_time(held);
       for (const int one : ids) of.rules.still_held(one, then);
     }
   } catch (const holdfast::error& e) {
