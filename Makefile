@@ -25,7 +25,7 @@ help:
 	@echo "make bench     measure the workloads against their floors; results in bench/results/"
 	@echo "make bench-quick  three of them in short rounds, on every store, on the terminal only"
 	@echo "make bench-growth  ever more names, leases, waiters and sessions: what an operation costs then"
-	@echo "make bench-languages  C++, Python and Node beside redis-py, kazoo, redlock and redis-semaphore; on the terminal only"
+	@echo "make bench-languages  C++, Python and Node beside redis-py, kazoo, redlock and redis-semaphore"
 	@echo "make package   a tarball of programs, libraries and drivers that runs from any folder; into build/package"
 	@echo "make deb       Debian packages, into build/deb   (make test-deb: install, use, upgrade and purge them in a fresh Debian)"
 	@echo "make release-check  what a release must pass: suites, packages, ABI, docs, versions, licences; long"
@@ -101,7 +101,7 @@ bench bench-quick bench-growth:
 bench-languages:
 	scripts/install-deps.sh bench-languages
 	scripts/build.sh release holdfast_bench holdfast_c
-	python3 -B bench/languages.py
+	python3 -B bench/languages.py --write
 
 package:
 	scripts/install-deps.sh package

@@ -1,22 +1,27 @@
 #!/usr/bin/env python3
 """W1 (one client, one free name, lock + unlock) from each language, beside the locks that others have there: on Redis the C++ client,
 the Python and Node packages, redis-py's Lock, and of npm redlock and redis-semaphore, both with ioredis; on ZooKeeper the C++ client, the
-Python and Node packages and kazoo's Lock. Servers of this run's own, which one round warms; then all subjects in turns, the best round
-of each as a Markdown table, since other programs on the machine only take away.
+Python and Node packages and kazoo's Lock. Servers of this run's own, which one round warms; then all subjects in turns. A subject is
+compared with the C++ client of the same round, and the median of these ratios counts: what other programs take away, they take from both.
+Prints Markdown tables. With --write, writes bench/results/languages.json and the tables of docs/bench.md instead.
 
     make bench-languages
-    bench/languages.py [--build build/release] [--stores redis,zookeeper] [--seconds 1] [--rounds 7]
+    bench/languages.py [--build build/release] [--stores redis,zookeeper] [--seconds 0.5] [--rounds 31] [--write]
 """
 import argparse
 import contextlib
+import datetime
 import json
 import os
 import pathlib
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
+
+import report
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable  # Debian's has redis-py and kazoo
@@ -153,39 +158,52 @@ def zookeeper(folder):
         yield f"127.0.0.1:{port}"
 
 
-def best_of(subjects, rounds):
-    """In turns, after a round that does not count: a server that has just started is slow, because Java compiles code while it runs, and
-    the first subject alone would pay for that."""
+def rounds_of(subjects, rounds):
+    """The rates of each subject, one for each round. All take turns; every second round goes backwards, so that none is always the first.
+    A round before them does not count: a server that has just started is slow, because Java compiles code while it runs."""
     for once in subjects.values():
         once()
     had = {name: [] for name in subjects}
-    for _ in range(rounds):
-        for name, once in subjects.items():
-            had[name].append(once())
-    return {name: max(rates) for name, rates in had.items()}
+    for number in range(rounds):
+        for name in (reversed(had) if number % 2 else had):
+            had[name].append(subjects[name]())
+    return had
+
+
+def compared(had, to="C++"):
+    """A row for each subject: its median rate, and how many times as long as `to` it takes in the same round, as median and quartiles."""
+    for name, rates in had.items():
+        low, median, high = statistics.quantiles([base / rate for base, rate in zip(had[to], rates)], n=4, method="inclusive")
+        yield {"client": name, "ops_per_s": round(statistics.median(rates)), "ratio": round(median, 4),
+               "ratio_quartiles": [round(low, 4), round(high, 4)]}
 
 
 def measure(bench, store, rounds):
-    """The rate of each subject, by name."""
+    """The rows of this store."""
+    how = {"store": store, "rounds": rounds, "seconds": float(bench.seconds), "load": os.getloadavg()[0],
+           "date": datetime.date.today().isoformat(), "machine": report.hardware()}
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # measures the clients, not the disk
     with tempfile.TemporaryDirectory(dir=memory) as folder, {"redis": redis, "zookeeper": zookeeper}[store](folder) as where:
-        return best_of(bench.subjects(store, where), rounds)
+        return [how | row for row in compared(rounds_of(bench.subjects(store, where), rounds))]
 
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
     arguments.add_argument("--stores", default="redis,zookeeper")
-    arguments.add_argument("--seconds", default="1")
-    arguments.add_argument("--rounds", type=int, default=7)
+    arguments.add_argument("--seconds", default="0.5")
+    arguments.add_argument("--rounds", type=int, default=31)
+    arguments.add_argument("--write", action="store_true", help="write the results and the page")
     given = arguments.parse_args()
+    if given.write and given.stores != arguments.get_default("stores"):
+        arguments.error("--write needs all stores, since it replaces the whole file")
     bench = Bench(given.build.resolve(), given.seconds)
-    for store in given.stores.split(","):
-        best = measure(bench, store, given.rounds)
-        print(f"<!-- {given.rounds} rounds of {given.seconds} s, load average {os.getloadavg()[0]:.1f} -->")
-        print(f"| W1 on `{store}:` | per second | time of C++'s |\n|---|--:|--:|")
-        for name, rate in best.items():
-            print(f"| {name} | {rate:,.0f} | {best['C++'] / rate:.2f} × |")
+    rows = [row for store in given.stores.split(",") for row in measure(bench, store, given.rounds)]
+    if given.write:
+        (ROOT / "bench/results/languages.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        report.write(report.of_languages(ROOT, rows))
+    else:
+        print("\n".join(report.languages_tables(rows)))
 
 
 if __name__ == "__main__":

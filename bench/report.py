@@ -4,6 +4,7 @@ docs/growth.svg.
 
 Run it right after the measurement and on the same machine (scripts/bench.sh does): it notes down what machine that is.
 The results hold one JSON object a line, as holdfast-bench --json prints them.
+languages.json is different: it notes down its own machine, and bench/languages.py writes its part of the page.
 Usage: report.py [--root FOLDER] [--growth | --check]
 """
 import argparse
@@ -22,11 +23,14 @@ def read(path):
     return [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
 
 
-def machine():
+def hardware():
     cpu = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")),
                platform.processor() or platform.machine())
-    return (f"{cpu}, {os.cpu_count()} processors, {platform.system()} {platform.release()}; load average of the last 15 minutes "
-            f"{os.getloadavg()[2]:.1f}")
+    return f"{cpu}, {os.cpu_count()} processors, {platform.system()} {platform.release()}"
+
+
+def machine():
+    return f"{hardware()}; load average of the last 15 minutes {os.getloadavg()[2]:.1f}"
 
 
 def table(rows):
@@ -67,6 +71,20 @@ def growth_table(rows):
         cells = {row["subject"]: f"{number(row['p50_us'])} ({max(row['bytes_each'] or 0, 0):,.0f})" for row in rows
                  if row["workload"] == name}
         yield f"| {name} | " + " | ".join(cells.get(count, "–") for count in counts) + " |"
+
+
+def languages_tables(rows):
+    """A table for each store: how many locks and unlocks a client makes, and how many times as long as the C++ client it takes."""
+    how = rows[0]
+    yield (f"Measured on {how['date']}, {how['rounds']} rounds of {how['seconds']:g} s each. Machine: {how['machine']}; load average of "
+           f"the minute before {how['load']:.1f}.")
+    for store in dict.fromkeys(row["store"] for row in rows):
+        yield from ("", f"| W1 on `{store}:` | per second | time of C++'s | half of the rounds |", "|---|--:|--:|--:|")
+        for row in rows:
+            if row["store"] == store:
+                low, high = row["ratio_quartiles"]
+                half = "–" if row["client"] == "C++" else f"{low:.2f} to {high:.2f} ×"
+                yield f"| {row['client']} | {row['ops_per_s']:,.0f} | {row['ratio']:.2f} × | {half} |"
 
 
 # The part of the results that the README shows: the workload, and the alternatives as store and
@@ -128,6 +146,12 @@ def of_growth(root, growth):
     yield root / "docs/growth.svg", plots.growth(growth)
 
 
+def of_languages(root, rows):
+    """The same of bench/languages.py."""
+    page = root / "docs/bench.md"
+    yield page, between(page, "languages", ["", *languages_tables(rows), ""])
+
+
 def of_results(root, results, where):
     """The same of make bench; `where` is the line that tells the machine."""
     lines = [where, ""]
@@ -142,6 +166,11 @@ def of_results(root, results, where):
     yield root / "docs/bench.svg", plots.speed(results)
 
 
+def write(changes):
+    for file, text in changes:
+        file.write_text(text)
+
+
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[1])
@@ -150,17 +179,18 @@ def main():
     given = arguments.parse_args()
     root = given.root
     results = {path.stem: read(path) for path in sorted((root / "bench/results").glob("*.json"))}
+    languages = results.pop("languages", None)
     growth = {name.removeprefix("growth_"): results.pop(name) for name in list(results) if name.startswith("growth_")}
     if not (growth if given.growth else results):
         raise SystemExit("bench/results has nothing: run make bench, or make bench-growth")
     if given.check:
         measured_on = re.search(r"<!-- results -->\n(Machine: .*)", (root / "docs/bench.md").read_text())
-        stale = [file.name for file, text in of_results(root, results, measured_on[1]) if file.read_text() != text]
+        wanted = [*of_results(root, results, measured_on[1]), *(of_languages(root, languages) if languages else ())]
+        stale = [file.name for file, text in wanted if file.read_text() != text]
         if stale:
-            sys.exit(f"not as measured: {', '.join(stale)}; run bench/report.py")
+            sys.exit(f"not as measured: {', '.join(stale)}; run bench/report.py, or for languages.json make bench-languages")
         return
-    for file, text in of_growth(root, growth) if given.growth else of_results(root, results, f"Machine: {machine()}."):
-        file.write_text(text)
+    write(of_growth(root, growth) if given.growth else of_results(root, results, f"Machine: {machine()}."))
 
 
 if __name__ == "__main__":
