@@ -5,9 +5,11 @@ import holdfast
 
 
 # #region lock
-def ship(order):
-    with holdfast.open("sqlite:locks.db").mutex(order, timeout=5) as lease:
+def ship():
+    # #region block
+    with holdfast.open("sqlite:locks.db").mutex("order:1000", timeout=5) as lease:
         print(f"update stock ... where fence <= {lease.fence}")
+        # #endregion
         lease.check()  # raises holdfast.Lost; so does the end of the block
 # #endregion
 
@@ -27,5 +29,5 @@ async def serve_all():
 
 
 if __name__ == "__main__":
-    ship("order:1000")
+    ship()
     asyncio.run(serve_all())

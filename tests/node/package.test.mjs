@@ -19,7 +19,7 @@ test('an ES module can import each export by its name', () => {
   assert.strictEqual(new named.Internal('i').name, 'Internal');
 });
 
-test('the npm package has the licence, and the programs of its README and of docs/node.md run', (t) => {
+test('the npm package has the licence, and the program of its README and examples/first_program.mjs run', (t) => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'holdfast-node-'));
   t.after(() => fs.rmSync(folder, {recursive: true}));
   const packed = execFileSync('npm', ['pack', bindings, '--silent', '--pack-destination', folder], {encoding: 'utf8', cwd: folder}).trim();
@@ -33,9 +33,9 @@ test('the npm package has the licence, and the programs of its README and of doc
   const [, program] = /^```js\n(.*?)^```/ms.exec(page);
   fs.writeFileSync(path.join(folder, 'readme.js'), program.replace('redis://localhost', 'memory:readme'));
   assert.match(execFileSync(process.execPath, ['readme.js'], {encoding: 'utf8', cwd: folder}), /^update stock ... where fence <= \d+\n$/);
-  const [, module] = /^```js\n(.*?)^```/ms.exec(fs.readFileSync(path.join(bindings, '../../docs/node.md'), 'utf8'));
-  fs.writeFileSync(path.join(folder, 'page.mjs'), module.replace('redis://localhost', 'memory:page'));
-  assert.match(execFileSync(process.execPath, ['page.mjs'], {encoding: 'utf8', cwd: folder}), /^update stock ... where fence <= \d+\n$/);
+  fs.copyFileSync(path.join(bindings, '../../examples/first_program.mjs'), path.join(folder, 'first_program.mjs'));
+  const first = execFileSync(process.execPath, ['first_program.mjs'], {encoding: 'utf8', cwd: folder});
+  assert.match(first, /^update stock ... where fence <= \d+\nserved\n$/);
   fs.writeFileSync(path.join(folder, 'use.mjs'), `import {open, Busy} from 'holdfast';
     const store = await open('memory:packed');
     const lease = await store.mutex('m').acquire();

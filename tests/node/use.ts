@@ -3,8 +3,10 @@ import * as holdfast from '../../bindings/node';
 
 export async function ship(order: string): Promise<bigint> {
   using store = await holdfast.open('sqlite:locks.db', {lease: 10_000});
+  // #region using
   await using lease = await store.mutex(order).acquire({timeout: 5_000, signal: AbortSignal.timeout(4_000)});
   lease.signal.addEventListener('abort', () => console.error('lost'));
+  // #endregion
   const free: number = await store.semaphore('s', 3).available();
   const all = holdfast.multiLock(store.mutex('a'), store.sharedMutex('b').shared(), store.semaphore('s', 3).permits(2));
   const written: string = await all.with(async (held) => `${held.fences.length} of ${free}`);

@@ -1,13 +1,16 @@
-"""Documents: their links lead somewhere, their C++ is compiled, and their tables are well-formed."""
+"""Documents: their links lead somewhere, their programs are compiled or run, and their tables are well-formed."""
 import fnmatch
 import re
 import textwrap
 
 from .tree import Finding
 
-# A snippet is a ```cpp block whose first line is "// examples/FILE[#region]", or that follows the comment
-# "<!-- examples/FILE[#region] -->". In the example a region stands between "// #region NAME" and "// #endregion".
-MARK = r"(?:\.{1,2}/)*(examples/[\w./-]+)(?:#([\w-]+))?"
+# A snippet is a block of one of these languages whose first line is "// examples/FILE[#region]", or that follows the comment
+# "<!-- examples/FILE[#region] -->". In the example a region stands between "// #region NAME" and "// #endregion" (Python: "# #region").
+# The file may be one of tests/, too. Each is compiled or run by a test.
+LANGUAGES = r"(?:cpp|c\+\+|cc|c|python|py|js|mjs|ts)"
+COMMENT = r"(?://|#)"
+MARK = r"(?:\.{1,2}/)*((?:examples|tests)/[\w./-]+)(?:#([\w-]+))?"
 
 # [text](target "title"), "[name]: target" and the attributes of HTML.
 LINK = re.compile(r"\]\(<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\)|^\s*\[[^\]]+\]:\s+<?([^\s>]+)|\b(?:src|srcset|href)=\"([^\"\s]+)\"")
@@ -95,13 +98,13 @@ def _prose(file, code="dropped"):
 
 
 def _blocks(file):
-    """(index of the first line inside, lines, example, region, line that is the mark or None) of each ```cpp block."""
+    """(index of the first line inside, lines, example, region, line that is the mark or None) of each block that holds a program."""
     lines, at = file.lines, 0
     while at < len(lines):
-        if re.match(r"```(cpp|c\+\+|cc)\b", lines[at].strip()):
+        if re.match(rf"```{LANGUAGES}(?![\w+])", lines[at].strip()):
             end = next((i for i in range(at + 1, len(lines)) if lines[i].strip() == "```"), len(lines))
             content = lines[at + 1:end]
-            inner = re.match(rf"//\s*{MARK}\s*\Z", content[0].strip()) if content else None
+            inner = re.match(rf"{COMMENT}\s*{MARK}\s*\Z", content[0].strip()) if content else None
             before = next((lines[i].strip() for i in range(at - 1, -1, -1) if lines[i].strip()), "")
             outer = re.match(rf"<!--\s*{MARK}\s*-->\Z", before)
             mark = inner or outer
@@ -114,15 +117,15 @@ def _region(file, region):
     """What a document shows of an example: the region, or the whole file; None if there is no such region."""
     lines = file.lines
     if region:
-        starts = [i for i, line in enumerate(lines) if re.match(rf"\s*// #region {re.escape(region)}\s*\Z", line)]
+        starts = [i for i, line in enumerate(lines) if re.match(rf"\s*{COMMENT} #region {re.escape(region)}\s*\Z", line)]
         if len(starts) != 1:
             return None
         depth, end = 1, starts[0]
         while depth and end + 1 < len(lines):
             end += 1
-            depth += bool(re.match(r"\s*// #region ", lines[end])) - bool(re.match(r"\s*// #endregion", lines[end]))
+            depth += bool(re.match(rf"\s*{COMMENT} #region ", lines[end])) - bool(re.match(rf"\s*{COMMENT} #endregion", lines[end]))
         lines = lines[starts[0] + 1:end]
-    shown = [line for line in lines if not re.match(r"\s*// #(end)?region\b", line)]
+    shown = [line for line in lines if not re.match(rf"\s*{COMMENT} #(end)?region\b", line)]
     return textwrap.dedent("\n".join(shown)).strip("\n").splitlines()
 
 
@@ -179,18 +182,18 @@ def check_snippets(tree):
         for first, content, example, region, mark in _blocks(file):
             if not example:
                 if _is_for_users(file):
-                    yield Finding(file.path, first + 1, "snippets", "C++ in the documentation is copied from a compiled example: "
-                                  "put <!-- examples/FILE.cpp#region --> before the block")
+                    yield Finding(file.path, first + 1, "snippets", "a program in the documentation is copied from an example "
+                                  "that a test compiles or runs: put <!-- examples/FILE#region --> before the block")
                 continue
             source = tree.get(example)
             wanted = source and _region(source, region)
             if not source:
                 yield Finding(file.path, first + 1, "snippets", f"{example} does not exist")
             elif wanted is None:
-                yield Finding(file.path, first + 1, "snippets", f"{example} has no single '// #region {region}'")
+                yield Finding(file.path, first + 1, "snippets", f"{example} has no single '#region {region}'")
             elif [line.rstrip() for line in content[1 if mark else 0:]] != wanted:
                 yield Finding(file.path, first + 1, "snippets", f"differs from {example}{'#' + region if region else ''}, which is "
-                              "what compiles. Change the example, then run tests/house/check.py --write-snippets")
+                              "what compiles or runs. Change the example, then run tests/house/check.py --write-snippets")
 
 
 def write_snippets(tree):

@@ -7,7 +7,7 @@ import typing
 # Not ours to judge: what is built, what is data, and the fixture that is wrong on purpose.
 SKIPPED = ("build", ".git", ".cache", "tests/house/fixture")
 SOURCE = (".cpp", ".hpp", ".h")
-TEXT = SOURCE + (".c", ".py", ".sh", ".cmake", ".in", ".lua", ".sql", ".txt", ".md", ".yml", ".pml", ".faults")
+TEXT = SOURCE + (".c", ".py", ".js", ".mjs", ".ts", ".sh", ".cmake", ".in", ".lua", ".sql", ".txt", ".md", ".yml", ".pml", ".faults")
 
 
 class Finding(typing.NamedTuple):
