@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <sstream>
@@ -23,26 +24,46 @@ void judge::broken(const std::string& line, const std::string& rule) {
   found_.violations.push_back(line + ": " + rule);
 }
 
+void judge::refuse(const std::string& worker, const std::string& line, const std::string& rule) {
+  ++found_.refused;
+  if (!disturbed_.contains(worker)) broken(line, rule);
+}
+
 void judge::enter(const std::string& worker, std::uint64_t fence, const std::string& line) {
-  if (fence <= found_.fence) {
-    ++found_.refused;
-    if (!disturbed_.contains(worker)) broken(line, "the fence is not greater than all before");
-    return;
-  }
+  if (fence <= found_.fence)
+    return refuse(worker, line, "the fence is not greater than all before");
   if (!found_.inside.empty() && !excused_) broken(line, found_.inside + " is inside");
+  for (const auto& [name, r] : readers_) {
+    if (!r.excused) broken(line, name + " reads");
+  }
+  readers_.clear();
   found_.inside = worker;
-  found_.fence = fence;
+  found_.fence = written_ = fence;
   excused_ = still_.contains(worker);
-  ++found_.holds[worker.substr(0, worker.find('-'))];
+  ++found_.holds[worker];
+  ++found_.entered;
 }
 
 void judge::leave(const std::string& worker, std::uint64_t fence, const std::string& line) {
-  if (worker == found_.inside && fence == found_.fence) {
-    found_.inside.clear();
-    return;
-  }
-  ++found_.refused;
-  if (!disturbed_.contains(worker)) broken(line, "left what it does not have");
+  if (worker != found_.inside || fence != found_.fence)
+    return refuse(worker, line, "left what it does not have");
+  found_.inside.clear();
+}
+
+void judge::begin_reading(const std::string& worker, std::uint64_t fence, const std::string& line) {
+  if (fence <= written_) return refuse(worker, line, "a writer before has a greater fence");
+  if (!found_.inside.empty() && !excused_) broken(line, found_.inside + " is inside");
+  found_.inside.clear();
+  found_.fence = std::max(found_.fence, fence);
+  readers_[worker] = {fence, still_.contains(worker)};
+  ++found_.reads[worker];
+}
+
+void judge::end_reading(const std::string& worker, std::uint64_t fence, const std::string& line) {
+  const auto found = readers_.find(worker);
+  if (found == readers_.end() || found->second.fence != fence)
+    return refuse(worker, line, "ends reading, and does not read");
+  readers_.erase(found);
 }
 
 void judge::read(const std::string& line) {
@@ -54,10 +75,16 @@ void judge::read(const std::string& line) {
     enter(worker, fence, line);
   } else if (what == "leave") {
     leave(worker, fence, line);
+  } else if (what == "read") {
+    begin_reading(worker, fence, line);
+  } else if (what == "done") {
+    end_reading(worker, fence, line);
   } else if (what == "kill" || what == "stop") {
     disturbed_.insert(worker);
     still_.insert(worker);
     excused_ |= worker == found_.inside;
+    if (const auto reads = readers_.find(worker); reads != readers_.end())
+      reads->second.excused = true;
   } else if (what == "go") {
     still_.erase(worker);
   } else {

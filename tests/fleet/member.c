@@ -1,5 +1,5 @@
-/* member URL NAMES LOG WORKER LEASE_MS: takes one name after the other, and writes so into
- * LOG.NAME, until LOG.end is there. */
+/* member URL NAMES SHARED LOG WORKER LEASE_MS: takes one name after the other, then SHARED as a
+ * reader and as a writer, and writes so into LOG.NAME, until LOG.end is there. */
 #define _POSIX_C_SOURCE 200809L
 #include <fcntl.h>
 #include <holdfast/holdfast.h>
@@ -24,45 +24,59 @@ static void note(int log, const char* what, const char* worker, uint64_t fence) 
   if (write(log, line, (size_t)length) != length) exit(2);
 }
 
-struct name {
+struct turn {
   holdfast_lock* lock;
   int log;
+  int reads;
 };
 
-/* Of a list "a,b,c", at most `most` of them. */
-static int find_names(holdfast_session* store, char* list, const char* path, struct name* all,
-                      int most) {
+static int log_of(const char* path, const char* name) {
+  char log[512];
+  (void)snprintf(log, sizeof log, "%s.%s", path, name);
+  return open(log, O_WRONLY | O_CREAT | O_APPEND, 0644);
+}
+
+/* Of a list "a,b,c" and the shared name, at most `most` turns. */
+static int find_turns(holdfast_session* store, char* list, const char* shared, const char* path,
+                      struct turn* all, int most) {
   int count = 0;
-  for (char* at = strtok(list, ","); at != NULL && count < most; at = strtok(NULL, ",")) {
-    char log[512];
-    (void)snprintf(log, sizeof log, "%s.%s", path, at);
-    all[count].log = open(log, O_WRONLY | O_CREAT | O_APPEND, 0644);
+  for (char* at = strtok(list, ","); at != NULL && count < most - 2; at = strtok(NULL, ",")) {
+    all[count] = (struct turn){.log = log_of(path, at)};
     must(holdfast_mutex(store, at, NULL, &all[count].lock, &why));
+    ++count;
+  }
+  for (int reads = 1; reads >= 0; --reads) {
+    all[count] = (struct turn){.log = log_of(path, shared), .reads = reads};
+    must(holdfast_shared_mutex(store, shared, HOLDFAST_FIFO, NULL, &all[count].lock, &why));
     ++count;
   }
   return count;
 }
 
 int main(int argc, char** argv) {
-  if (argc != 6) return 3;
+  if (argc != 7) return 3;
   char end[512];
   char stop[512];
-  (void)snprintf(end, sizeof end, "%s.end", argv[3]);
-  (void)snprintf(stop, sizeof stop, "%s.stop.%s", argv[3], argv[4]);
-  const holdfast_session_options options = {.size = sizeof options, .lease_ms = atoi(argv[5])};
+  (void)snprintf(end, sizeof end, "%s.end", argv[4]);
+  (void)snprintf(stop, sizeof stop, "%s.stop.%s", argv[4], argv[5]);
+  const holdfast_session_options options = {.size = sizeof options, .lease_ms = atoi(argv[6])};
   holdfast_session* store = NULL;
-  struct name names[8];
+  struct turn turns[8];
   must(holdfast_open(argv[1], &options, &store, &why));
-  const int count = find_names(store, argv[2], argv[3], names, 8);
-  for (int turn = 0; access(end, F_OK) != 0; turn = (turn + 1) % count) {
-    const struct name* n = &names[turn];
+  const int count = find_turns(store, argv[2], argv[3], argv[4], turns, 8);
+  for (int number = 0; access(end, F_OK) != 0; number = (number + 1) % count) {
+    const struct turn* t = &turns[number];
     holdfast_lease* lease = NULL;
     holdfast_lease_info info = {.size = sizeof info};
-    must(holdfast_acquire(n->lock, NULL, &lease, &why));
+    if (t->reads) {
+      must(holdfast_acquire_shared(t->lock, NULL, &lease, &why));
+    } else {
+      must(holdfast_acquire(t->lock, NULL, &lease, &why));
+    }
     must(holdfast_lease_info_of(lease, &info, &why));
-    note(n->log, "enter", argv[4], info.fence);
+    note(t->log, t->reads ? "read" : "enter", argv[5], info.fence);
     if (access(stop, F_OK) == 0) (void)raise(SIGSTOP);
-    note(n->log, "leave", argv[4], info.fence);
+    note(t->log, t->reads ? "done" : "leave", argv[5], info.fence);
     const int code = holdfast_release(lease, NULL, &why);
     if (code != HOLDFAST_LOST) must(code);
   }
