@@ -67,6 +67,11 @@ bool same_ring(const std::vector<deadlock_watch::link>& a,
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), same);
 }
 
+/// Whether `b` is to end rather than `a`, if they are part of one ring.
+bool ends_later(const deadlock_watch::link& a, const deadlock_watch::link& b) {
+  return std::tie(a.limited, a.age, a.wait) < std::tie(b.limited, b.age, b.wait);
+}
+
 /// A step of a walk: a name that is waited for, and the waits that led to it.
 struct step {
   std::string name;
@@ -297,7 +302,14 @@ bool deadlock_watch::still_waits(const watched& w) {
   return std::find(waiting_.begin(), waiting_.end(), w.who) != waiting_.end();
 }
 
+// Does not follow a wait that is to end rather than this one: its own walk finds their ring. So of
+// several rings a walk finds one that this wait has to end, if there is one.
 std::optional<std::vector<deadlock_watch::link>> deadlock_watch::walk(const watched& w) {
+  if (w.ages.empty()) return std::nullopt;
+  link last;
+  last.wait = w.who->id;
+  last.limited = w.who->limited;
+  for (const auto& [hold, age] : w.ages) last.age = std::max(last.age, age);
   std::set<store::owner_id> met{w.who->id};
   std::vector<step> steps{{w.who->name, w.who->weight}};
   while (!steps.empty() && met.size() < max_met) {
@@ -326,6 +338,7 @@ std::optional<std::vector<deadlock_watch::link>> deadlock_watch::walk(const watc
         const auto age = text->age == 0 ? h.fence : text->age;
         s.path.push_back({h.owner, obstacles[i].hold, text->limited, age, h.expires_at,
                           std::string(text->who), obstacles[i].name, s.name});
+        if (!ends_later(s.path.back(), last)) continue;
         next.push_back(std::move(s));
       }
     }
@@ -345,9 +358,6 @@ void deadlock_watch::judge(watched& w, std::vector<link> ring) {
   }
   w.ring = std::move(ring);
   const auto least = std::min_element(w.confirmations.begin(), w.confirmations.end());
-  const auto ends_later = [](const link& a, const link& b) {
-    return std::tie(a.limited, a.age, a.wait) < std::tie(b.limited, b.age, b.wait);
-  };
   const auto ends = std::max_element(w.ring.begin(), w.ring.end(), ends_later);
   if (*least >= enough && ends->wait == w.who->id) choose(w);
 }

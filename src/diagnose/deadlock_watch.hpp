@@ -46,7 +46,7 @@ struct blocked {
 /// own: then the waits form a ring. Marks belong to waits, records to holds. A ring that is seen
 /// unchanged again and again, while all its waits are confirmed, is a deadlock. The youngest wait
 /// in it ends; if some have a time limit, the youngest of those, because they would have ended the
-/// ring.
+/// ring. Its own walk finds the ring: a walk follows only waits that are not to end before its own.
 ///
 /// Why this cannot be a false alarm: the first walk that sees the ring ends at a moment E. Each
 /// hold in the ring is seen before E and after it, so it lasts at E; otherwise it was lost, and its

@@ -164,6 +164,44 @@ TEST(deadlock, that_ends_a_stopped_wait_is_still_reported_once) {
   watch.end(younger);
 }
 
+TEST(deadlock, rings_that_share_a_wait_do_not_wait_for_each_other) {
+  scene w;
+  session s = w.open(), other = w.open();
+  auto& session = *s.impl();
+  auto& watch = *session.deadlock_watch();
+  const auto owner = [](const holdfast::lease& l) {
+    return holdfast::engine::hold::behind(l)->owner();
+  };
+  const holdfast::lease m = mutex(s, "m").acquire();
+  holdfast::lease first = holdfast::shared_mutex(s, "n").acquire_shared();
+  holdfast::lease second = holdfast::shared_mutex(other, "n").acquire_shared();
+  if (owner(second) < owner(first)) std::swap(first, second);
+  const auto waits = [&](const holdfast::lease& has, const holdfast::lease& wants) {
+    auto who = std::make_shared<holdfast::engine::blocked>();
+    who->id = session.new_owner();
+    who->name = wants.name();
+    if (who->name == "n") who->weight = s.show("n").capacity;
+    who->holds.push_back({owner(has), has.name()});
+    watch.begin(who);
+    return who;
+  };
+  const auto rounds = [&](int n) {
+    for (int i = 0; i < n; ++i) {
+      w.clock->advance(holdfast::engine::deadlock_watch::period);
+      watch.round();
+    }
+  };
+  const auto reader = waits(second, m);
+  rounds(1);
+  const auto writer = waits(m, first);
+  rounds(1);
+  const auto last = waits(first, m);  // its ring with the writer is the first that a walk meets
+  rounds(4);
+  EXPECT_EQ(watch.story_of(*reader), "");
+  EXPECT_NE(watch.story_of(*writer), "") << "its ring with the first reader is the older one";
+  for (const auto& who : {reader, writer, last}) watch.end(who);
+}
+
 TEST(deadlock, a_timed_wait_in_a_ring_ends_before_its_time) {
   scene w;
   session one = w.open(), two = w.open();

@@ -70,12 +70,10 @@ void leave_behind_a_former_writer(random_source& r, plan& p) {
   }
 }
 
-// Two threads read one lock each, and write to the one that the other reads.
+// Threads read one lock each, and write to one that others read.
 void write_to_what_others_read(random_source& r, plan& p) {
   make_punctual(p);
   p.names.assign(2 + r.below(2), {lock_kind::shared});
-  p.processes.resize(2, p.processes.front());
-  for (auto& one : p.processes) one.threads.resize(1);
   p.for_each_step([&](step& s, const process_plan&) {
     s.shared = !r.one_in(8);
     s.form = r.one_in(4) ? 0 : 7;
