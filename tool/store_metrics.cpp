@@ -60,7 +60,8 @@ using key = std::tuple<std::string, std::string, std::string>;  // store, kind, 
 /// The greatest groups of a store have series of their own.
 std::set<std::string> groups_shown(const snapshot& s) {
   std::map<std::string, std::size_t> sizes;
-  for (const auto& n : s.names) ++sizes[group_of(n.info.name)];
+  for (const auto& n : s.names)
+    if (n.error.empty()) ++sizes[group_of(n.info.name)];
   std::vector<std::pair<std::size_t, std::string>> by_size;
   for (const auto& [group, size] : sizes) by_size.emplace_back(size, group);
   std::sort(by_size.rbegin(), by_size.rend());

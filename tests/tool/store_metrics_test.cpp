@@ -115,6 +115,22 @@ TEST(store_metrics, unreadable_entries_are_counted) {
   EXPECT_TRUE(has(text_of(snapshot({bad})), "holdfast_store_unreadable{store=\"redis://h\"} 1"));
 }
 
+TEST(store_metrics, unreadable_entries_take_no_group_from_the_others) {
+  std::vector<listed_name> names;
+  for (int i = 0; i < 100; ++i) {
+    for (const char* of_it : {":1", ":2"}) {
+      names.push_back(named("bad" + std::to_string(i) + of_it, "", {}));
+      names.back().error = "damaged";
+    }
+  }
+  names.push_back(named("a", "mutex", {}));
+  names.push_back(named("b", "mutex", {}));
+  const auto text = text_of(snapshot(std::move(names)));
+  for (const char* group : {"a", "b"})
+    EXPECT_TRUE(has(text, of("holdfast_store_names", "mutex", group) + "1"));
+  EXPECT_EQ(text.find("\"other\""), text.npos);
+}
+
 TEST(store_metrics, of_a_store_that_is_away_only_that_is_known) {
   auto away = snapshot({named("a", "mutex", {since(1s)}), named("b", "election", {})});
   away.health.reachable = false;
