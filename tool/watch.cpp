@@ -23,6 +23,8 @@ using std::chrono::system_clock;
 
 /// The part of the time that goes into queries of the store.
 constexpr double most_asked = 0.05;
+/// A query that the end of -w cuts off earlier does not show that the store is away.
+constexpr std::chrono::seconds enough_for_an_answer{1};
 
 /// A hand-over is a release and a grant in one.
 bool is_what_until_names(lock_event_kind kind, const std::string& until) {
@@ -33,8 +35,8 @@ bool is_what_until_names(lock_event_kind kind, const std::string& until) {
 /// Polls one lock again and again, and prints the changes.
 class watcher {
  public:
-  watcher(const common_options& common, const watch_options& o, log& to)
-      : common_(common), o_(o), log_(to), opened_(open_to_read(common, to)) {
+  watcher(const common_options& common, const watch_options& o, boot_time deadline, log& to)
+      : common_(common), o_(o), deadline_(deadline), log_(to), opened_(open_to_read(common, to)) {
     to.write(level::detail, "watching",
              printable(o.name) + ": asks " + opened_.url + " every " + format_duration(o.interval) +
                  "; a change that is undone in between is not seen");
@@ -43,7 +45,7 @@ class watcher {
   /// True if the event that --until names has happened.
   bool look() {
     const boot_time began = boot_clock::now();
-    std::optional<name_info> info = ask();
+    std::optional<name_info> info = ask(began);
     pace_.spent(began, boot_clock::now());
     again_ = std::max(began + o_.interval, pace_.rested_at());
     if (!info) return false;
@@ -66,7 +68,7 @@ class watcher {
 
  private:
   /// A store that is away is reported once, and again when it is back.
-  std::optional<name_info> ask() {
+  std::optional<name_info> ask(boot_time began) {
     try {
       auto info = opened_.session.show(o_.name);
       if (std::exchange(away_, false))
@@ -74,6 +76,8 @@ class watcher {
       return info;
     } catch (const error& e) {
       if (!e.retryable()) throw;
+      const boot_time now = boot_clock::now();
+      if (now >= deadline_ && now - began < enough_for_an_answer) return std::nullopt;
       if (!std::exchange(away_, true))
         log_.write(level::warning, "store_away", std::string(unsigned_message(e.what())));
       return std::nullopt;
@@ -82,6 +86,7 @@ class watcher {
 
   const common_options& common_;
   const watch_options& o_;
+  const boot_time deadline_;
   log& log_;
   const opened_store opened_;
   std::optional<name_info> last_{};
@@ -101,7 +106,7 @@ int watch(const common_options& common, const watch_options& o, log& to) {
   const exit_on_signal leaving{signals, stopped};
   const detail::time_frame frame{boot_clock::now(), o.wait};
   const detail::call_limit in_time{frame.limit()};
-  watcher w{common, o, to};
+  watcher w{common, o, frame.deadline(), to};
   for (;;) {
     if (w.look()) return exit_code::ok;
     // Without closing the session: on a store that hangs, that would wait for its last answer.
