@@ -1,5 +1,6 @@
 #include "tool/completion.hpp"
 
+#include <fcntl.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -8,6 +9,8 @@
 #include <exception>
 
 #include "tool/commands.hpp"
+#include "tool/fd.hpp"
+#include "tool/listed_name.hpp"
 #include "tool/open_store.hpp"
 #include "tool/text.hpp"
 
@@ -34,7 +37,7 @@ std::string names_that_begin_with(const session& s, std::string_view typed, bool
     word = *read;
   }
   std::string out;
-  for (const auto& name : s.names(word.text + "*")) {
+  for (const auto& name : names_in_use(s, word.text + "*")) {
     if (!name.starts_with(word.text) || name.starts_with('-') || escaped(name) != name) continue;
     const auto shown = for_bash ? bash_completion_of(name, word.quote) : name;
     if (shown) out += *shown + '\n';
@@ -82,19 +85,22 @@ std::optional<std::string> bash_completion_of(const std::string& name, char quot
   return out;
 }
 
-int completion(const common_options& common, const completion_options& o, log& to) {
+int completion(const common_options& common, const completion_options& o, log&) {
   if (o.what != "names") {
     print(completion_script(o.what));
     return exit_code::ok;
   }
   give_up_in_time();
+  // A message would appear in the middle of the line.
+  const unique_fd nowhere{::open("/dev/null", O_WRONLY | O_CLOEXEC)};
+  log silent{common, nowhere.get()};
   // The Tab key must not create a file: a file that does not exist has no names.
   if (lacks_database(common)) return exit_code::ok;
   try {
-    const opened_store s = open_to_read(common, to);
+    const opened_store s = open_to_read(common, silent);
     print(names_that_begin_with(s.session, o.word, o.for_bash));
   } catch (const std::exception&) {
-    return exit_code::ok;  // no names: a message would appear in the middle of a line
+    return exit_code::ok;
   }
   // Closing the session on a store that is away must not delay the shell.
   leave_at_once(exit_code::ok);

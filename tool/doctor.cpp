@@ -11,7 +11,6 @@
 #include "tool/doctor_probes.hpp"
 #include "tool/duration.hpp"
 #include "tool/json.hpp"
-#include "tool/listed_name.hpp"
 #include "tool/open_store.hpp"
 #include "tool/progress.hpp"
 #include "tool/store_url.hpp"
@@ -75,7 +74,7 @@ class examination {
       examine("notifications",
               [&] { return probe.notifications([&](auto seen) { return open(seen); }); });
     }
-    examine("names", [&] { return judge_names(look_up(*s, {}), present()); });
+    examine("names", [&] { return probe.names(present()); });
     add(warnings_->take(found_));
     return found_;
   }

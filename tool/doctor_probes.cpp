@@ -10,6 +10,7 @@
 
 #include "tool/duration.hpp"
 #include "tool/exit_code.hpp"
+#include "tool/listed_name.hpp"
 #include "tool/notification_watch.hpp"
 #include "tool/progress.hpp"
 #include "tool/text.hpp"
@@ -89,6 +90,17 @@ finding probes::tried(const std::string& what, const std::function<void()>& act)
   }
 }
 
+findings probes::names(const circumstances& c) const {
+  try {
+    return judge_names(look_up(session_, {}), c);
+  } catch (const error& e) {
+    if (e.reason() != errc::unsupported) throw;
+    return {{severity::note, "names",
+             "the names cannot be listed: " + std::string(unsigned_message(e.what())),
+             "holdfast show NAME shows a name that you know"}};
+  }
+}
+
 findings probes::round_trip() {
   std::vector<nanoseconds> times;
   for (int i = 0; i < samples; ++i) {
@@ -106,9 +118,19 @@ findings probes::round_trip() {
            "bring the store nearer, or keep locks longer: linger, local_time (docs/tuning.md)"}};
 }
 
+/// No finding where no right would make it possible: names() says so.
+findings probes::listing() const {
+  try {
+    (void)names_in_use(session_, name_ + "*");
+    return {{severity::ok, "rights", "lists names", {}}};
+  } catch (const error& e) {
+    if (e.reason() == errc::unsupported) return {};
+    return {problem_of("rights", e)};
+  }
+}
+
 findings probes::rights() {
-  findings found;
-  found.push_back(tried("lists names", [&] { (void)session_.names(name_ + "*"); }));
+  findings found = listing();
   found.push_back(tried("takes and releases a lock", [&] {
     mutex m{session_, name_, briefly()};
     lease held = m.acquire();
@@ -129,7 +151,13 @@ findings probes::clock() {
   const lease held = m.acquire();
   const auto after = system_clock::now();
   const auto holders = session_.show(name_).holders;
-  if (holders.empty() || !is_known(holders.front().since)) return {};
+  if (holders.empty()) return {};
+  if (!is_known(holders.front().since)) {
+    return {{severity::note,
+             "clock",
+             "this store does not say when a lock was taken, so the clocks were not compared",
+             {}}};
+  }
   return {judge_clock(before, holders.front().since, after)};
 }
 

@@ -4,6 +4,7 @@
 #include <holdfast/session.hpp>
 #include <string>
 
+#include "tool/doctor_names.hpp"
 #include "tool/finding.hpp"
 #include "tool/stopwatch.hpp"
 
@@ -19,6 +20,8 @@ class probes {
   findings round_trip();
   /// Acquires and releases each kind that this store has: a failure shows which right is missing.
   findings rights();
+  /// The findings about the names in use, or a note where the store cannot list them.
+  findings names(const circumstances& c) const;
   /// The difference between this machine's clock and the store's, by which ages are shown.
   findings clock();
   /// Whether a waiter of another session is notified. `another` opens one with that decorator.
@@ -26,6 +29,7 @@ class probes {
   findings notifications(const std::function<session(decorator)>& another);
 
  private:
+  findings listing() const;
   finding tried(const std::string& what, const std::function<void()>& act) const;
 
   const session session_;

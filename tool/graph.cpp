@@ -11,10 +11,10 @@ namespace holdfast::tool {
 
 int graph(const common_options& common, const graph_options& o, log& to) {
   const auto [s, url] = open_to_read(common, to);
+  auto found = look_up(s, {.pattern = o.pattern});
   if (!s.can().lists_waiters)
     to.write(level::warning, "no_waiters",
              "the store " + url + " does not say which process waits: the graph is empty");
-  auto found = look_up(s, {.pattern = o.pattern});
   const int code = reading_code(found);
   std::vector<name_info> names;
   for (listed_name& one : found) {

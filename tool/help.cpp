@@ -82,7 +82,8 @@ constexpr std::string_view top_footer =
     "often. The second line shows the share of the time that they took.\n\n"
     "Without a terminal give --once or --json.\n\n"
     "Exit code: 0; 128+N after signal N; 64 no terminal; 69 the store does not answer: at the\n"
-    "start, or at any time with --json; 77 --once, and this user may read none of the names.\n";
+    "start, or at any time with --json; 77 --once, and this user may read none of the names;\n"
+    "78 the store cannot list its names (a dialect, mode=session).\n";
 
 constexpr std::string_view watch_footer =
     "Examples:\n"
@@ -101,7 +102,8 @@ constexpr std::string_view graph_footer =
     "deadlock; the store cannot tell the threads of a process apart. A wait for a permit that\n"
     "several holders can free is shown as \"may wait\", and is never part of a ring. The wait\n"
     "of a run for its command is shown only for processes of this host.\n\n"
-    "Exit code: 0; 77 this user may read none of the names.\n";
+    "Exit code: 0; 77 this user may read none of the names; 78 the store cannot list its names (a\n"
+    "dialect, mode=session).\n";
 
 constexpr std::string_view completion_footer =
     "Examples:\n"
@@ -146,7 +148,8 @@ constexpr std::string_view metrics_footer =
     "Run it from cron for node_exporter's textfile collector.\n\n"
     "Exit code: 0; 69 the store is away; 77 it refuses this user, or this user may read none of\n"
     "the names; 78 it is no store of holdfast. If the store is away, refuses this user, or is no\n"
-    "store of holdfast, the text says holdfast_store_up 0.\n";
+    "store of holdfast, the text says holdfast_store_up 0. If it cannot list its names (a\n"
+    "dialect, mode=session), the text says holdfast_store_up 1, and has no figures of names.\n";
 
 constexpr auto commands = std::to_array<command_help>({
     {"run", "holdfast run LOCK [OPTIONS] -- CMD ARG…", "Runs a command while holding a lock.",
@@ -157,7 +160,9 @@ constexpr auto commands = std::to_array<command_help>({
      try_footer},
     {"list", "holdfast list [PATTERN] [OPTIONS]",
      "Lists the names in use, their holders and waiters.", "the list as JSON",
-     "Quote the pattern: holdfast list 'shop:*'\n"},
+     "Quote the pattern: holdfast list 'shop:*'\n\n"
+     "Exit code: 0; 77 this user may read none of the names; 78 the store cannot list its names\n"
+     "(a dialect, mode=session).\n"},
     {"show", "holdfast show LOCK [OPTIONS]", "Shows everything the store knows about a name.",
      "the same as JSON", ""},
     {"force-unlock", "holdfast force-unlock LOCK [OPTIONS]", "Takes a lock away from its holder.",

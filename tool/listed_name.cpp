@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tool/exit_code.hpp"
+#include "tool/serve/url_query.hpp"
 #include "tool/text.hpp"
 
 namespace holdfast::tool {
@@ -74,9 +75,22 @@ void sort_names(std::vector<listed_name>& names, std::string_view by) {
     sort_by(names, [](const auto& n) { return -static_cast<long>(n.info.waiters.size()); });
 }
 
+std::vector<std::string> names_in_use(const session& s, std::string_view pattern) {
+  const auto options = s.url().find('?');
+  // The library lists those of this session only.
+  if (options != std::string::npos && query_value(s.url().substr(options + 1), "mode") == "session")
+    throw_failure({.code = errc::unsupported,
+                   .what = "with mode=session the server knows only hashes of the names, so they "
+                           "cannot be listed; what can be shown is a name that you know",
+                   .operation = "names",
+                   .name = std::string(pattern),
+                   .store = s.url()});
+  return s.names(pattern);
+}
+
 std::vector<listed_name> look_up(const session& s, const name_choice& which) {
   std::vector<listed_name> found;
-  for (const auto& name : s.names(which.pattern)) {
+  for (const auto& name : names_in_use(s, which.pattern)) {
     auto one = look_at(s, name);
     if (is_shown(one, which)) found.push_back(std::move(one));
   }

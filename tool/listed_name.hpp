@@ -11,6 +11,9 @@
 
 namespace holdfast::tool {
 
+/// A name that nobody uses: a query of it shows whether the store answers.
+inline constexpr std::string_view of_nobody = "holdfast-ping";
+
 /// What list has found out about a name: everything, or why it could not.
 struct listed_name {
   name_info info{};
@@ -43,6 +46,9 @@ std::chrono::system_clock::time_point earliest(const std::vector<participant>& a
 /// Sorts by one of sort_words: `age`, `waiters` and `wait` put the greatest first, `lease` the
 /// least.
 void sort_names(std::vector<listed_name>& names, std::string_view by);
+
+/// The names in use that match. Throws errc::unsupported where the store cannot list them.
+std::vector<std::string> names_in_use(const session& s, std::string_view pattern);
 
 /// The names in use that were requested, sorted. A scan of the store and a round trip for each
 /// name.

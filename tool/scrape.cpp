@@ -11,8 +11,6 @@ namespace holdfast::tool {
 
 namespace {
 
-constexpr std::string_view of_nobody = "holdfast-ping";
-
 /// The metrics, and the exit code.
 struct scraped {
   snapshot found;
@@ -30,6 +28,9 @@ scraped look(const common_options& common, log& to) {
     const auto round_trip = watch.take().value_or(std::chrono::nanoseconds{0});
     auto found = look_at_store(s);
     found.health.round_trip = round_trip;
+    if (!found.health.note.empty())
+      to.write(level::warning, "unlisted",
+               "the store answers, but its names are not counted: " + found.health.note);
     const int code = reading_code(found.names);
     return {std::move(found), code};
   } catch (const error& e) {

@@ -114,7 +114,7 @@ void write_stores(metrics_text& to, std::span<const snapshot> stores) {
   each([](const snapshot& s) {
     const auto bad = std::count_if(s.names.begin(), s.names.end(),
                                    [](const listed_name& n) { return !n.error.empty(); });
-    return up(s) ? maybe(static_cast<double>(bad)) : std::nullopt;
+    return up(s) && s.health.note.empty() ? maybe(static_cast<double>(bad)) : std::nullopt;
   });
 }
 
@@ -153,8 +153,13 @@ void write_elections(metrics_text& to, std::span<const snapshot> stores) {
 snapshot look_at_store(const session& s) {
   snapshot found{.store = s.url()};
   const auto began = std::chrono::steady_clock::now();
-  found.names = look_up(s, {});
-  found.health.round_asked = std::chrono::steady_clock::now() - began;
+  try {
+    found.names = look_up(s, {});
+    found.health.round_asked = std::chrono::steady_clock::now() - began;
+  } catch (const error& e) {
+    if (e.reason() != errc::unsupported) throw;
+    found.health.note = unsigned_message(e.what());
+  }
   found.health.reachable = true;
   return found;
 }

@@ -94,16 +94,20 @@ class live_table {
     while (!over_) {
       scanner_.viewed();
       if (std::exchange(news_came_, false)) update();
+      if (!unlisted_.empty()) break;
       if (!screen_.draw(view_.lines(screen::size(), system_clock::now()))) break;
       await();
     }
     screen_.restore();
+    if (!unlisted_.empty()) throw failure_exit(exit_code::config, unlisted_);
     return code_;
   }
 
  private:
   void update() {
-    view_.update(board_.take(system_clock::now()));
+    snapshot seen = board_.take(system_clock::now());
+    unlisted_ = seen.health.note;
+    view_.update(std::move(seen));
     const std::lock_guard guard{mutex_};
     if (!note_.empty()) view_.say(std::exchange(note_, {}));
   }
@@ -172,6 +176,7 @@ class live_table {
   scanner scanner_;
   top_view view_;
   screen screen_;
+  std::string unlisted_;  ///< why the store lists no names: there is nothing to show
   bool news_came_ = true;
   bool over_ = false;
   int code_ = exit_code::ok;

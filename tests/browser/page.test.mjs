@@ -338,6 +338,15 @@ test('stores show share and busiest names, elections their term, limits their em
   assert.deepStrictEqual(limits.slice(0, 5), ['api', '1', 'r', 'acme', ' 3 of 5']);
 });
 
+test('a store that answers and cannot list its names shows why', async () => {
+  greet();
+  answers = {'/api/busiest': [200, {locks: []}]};
+  say('health', {store: 0, reachable: true, since: new Date().toISOString(), note: 'the names cannot\u202e be listed', round_trip_seconds: 0,
+    commands: 1, errors: 0, used_share: 0, allowed_share: 0.01, round_seconds: 0});
+  await showStores();
+  assert.match(element('stores').textContent, /answers, for .*the names cannot\\u202e be listed/);
+});
+
 test('a holder that died is shown as dead and not as the leader', async () => {
   const died = {since: ago(61), expires_at: ago(-30), died: true};
   rows(held('deploy', died), {...held('leader', {...died, fence: '42'}), kind: 'election',

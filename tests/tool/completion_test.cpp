@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "harness/eventually.hpp"
+#include "harness/redis_server.hpp"
 #include "harness/tcp.hpp"
 #include "paths.hpp"
 #include "tool/fixture.hpp"
@@ -284,6 +285,15 @@ TEST_F(completion, names_of_an_unavailable_store_are_not_completed_and_nothing_i
   EXPECT_FALSE(std::filesystem::exists(folder.file("none.db"))) << "a file: URL names it";
   EXPECT_EQ(names({"x", "--store", "nonsense:"}), "");
   EXPECT_EQ(names({"x", "--store", "memory:"}), "");
+}
+
+TEST_F(completion, no_message_appears_in_the_middle_of_the_line) {
+  const harness::redis_server server;
+  around.environment.front() = "HOLDFAST_STORE=" + server.url("?dialect=setnx");
+  const words line{"env", "--block-signal=ALRM", HOLDFAST_TOOL, "completion", "names", "x"};
+  const auto warned = run_to_end(line, around);
+  EXPECT_EQ(warned.code, 0);
+  EXPECT_EQ(warned.out + warned.err, "");
 }
 
 TEST_F(completion, names_begin_with_the_word_and_pattern_signs_count_as_letters) {

@@ -193,4 +193,22 @@ TEST_F(doctor, memcached_may_drop_locks_and_the_finding_names_the_remedy) {
   EXPECT_TRUE(any(of(all, "rights"), "ok: ")) << all;
 }
 
+// Nothing tells the keys of a dialect from other keys.
+TEST_F(doctor, a_store_whose_names_cannot_be_listed_has_a_note_and_is_examined_on) {
+  harness::redis_server server({"--appendonly", "yes"});
+  for (const char* dialect : {"redlock", "redisson", "setnx"}) {
+    const json all = examined({server.url(std::string("?dialect=") + dialect)});
+    for (const auto& f : all["findings"]) EXPECT_NE(f["level"], "problem") << f;
+    EXPECT_EQ(all["exit_code"], dialect == std::string("setnx") ? 1 : 0) << all;
+    const auto names = of(all, "names");
+    ASSERT_EQ(names.size(), 1U) << all;
+    EXPECT_TRUE(names[0].starts_with("note: the names cannot be listed: ")) << names[0];
+    EXPECT_EQ(of(all, "clock"), std::vector<std::string>{"note: this store does not say when a "
+                                                         "lock was taken, so the clocks were not "
+                                                         "compared"});
+    const bool notifies = dialect == std::string("redisson");
+    EXPECT_TRUE(any(of(all, "notifications"), notifies ? "ok: " : "note: ")) << all;
+  }
+}
+
 }  // namespace tool_test

@@ -187,6 +187,39 @@ TEST_F(serve, processes_that_wait_for_each_other_are_a_ring) {
   EXPECT_EQ(graph["rings"][0].size(), 4u) << "each holder, and its command that waits";
 }
 
+// Nothing tells the keys of a dialect from other keys.
+TEST_F(serve, a_store_whose_names_cannot_be_listed_shows_the_names_that_viewers_open) {
+  harness::redis_server server;
+  words options;
+  const words dialects{"redlock", "redisson", "setnx"};
+  for (const auto& dialect : dialects) {
+    options.push_back("--store");
+    options.push_back(server.url("?dialect=" + dialect));
+  }
+  page p(*this, options);
+  for (std::size_t i = 0; i < dialects.size(); ++i) {
+    const std::string of_store = "store=" + std::to_string(i);
+    const std::string path = "/api/lock?lock=" + dialects[i] + '&' + of_store;
+    EXPECT_TRUE(p.get(path)["holders"].empty());
+    auto at = around;
+    at.environment[0] = "HOLDFAST_STORE=" + options[2 * i + 1];
+    holder h(at, {dialects[i]});
+    harness::eventually("its holder is shown", [&] { return p.get(path)["holders"].size() == 1; });
+    EXPECT_EQ(p.get("/api/locks?" + of_store)["locks"].size(), 1u);
+    EXPECT_EQ(h.let_go(), 0);
+    harness::eventually("it is free", [&] { return p.get(path)["holders"].empty(); });
+    const json health = p.get("/api/health?" + of_store);
+    EXPECT_EQ(health["reachable"], true) << health;
+    EXPECT_FALSE(health.contains("error")) << health;
+    EXPECT_NE(health.value("note", "").find("look like any others"), std::string::npos) << health;
+    EXPECT_EQ(health["errors"], 0) << health;
+  }
+  const std::string metrics = p.ask("GET /metrics").body;
+  EXPECT_NE(metrics.find("?dialect=redlock\"} 1\n"), metrics.npos) << metrics;
+  server.kill();
+  harness::eventually("it is away", [&] { return p.get("/api/health")["reachable"] == false; });
+}
+
 TEST_F(serve, only_the_token_unlocks) {
   holder h(*this, {"deploy"});
   const json what{{"lock", "deploy"}, {"reason", "it is stuck"}};

@@ -161,6 +161,22 @@ TEST_F(store_metrics_command, a_store_that_is_away_is_a_state_to_be_shown) {
   EXPECT_TRUE(has(said.out, "holdfast_store_up{store=\"redis://127.0.0.1:1/0\"} 0"));
 }
 
+TEST_F(store_metrics_command, a_store_whose_names_cannot_be_listed_is_up) {
+  harness::redis_server server;
+  for (const char* dialect : {"redlock", "redisson", "setnx"}) {
+    const auto url = server.url(std::string("?dialect=") + dialect);
+    const auto said = tool({"metrics", "--store", url});
+    EXPECT_EQ(said.code, 0) << said.err;
+    EXPECT_NE(said.err.find("its names are not counted: "), said.err.npos) << said.err;
+    EXPECT_TRUE(has(said.out, "holdfast_store_up{store=\"" + holdfast::open(url).url() + "\"} 1"));
+    EXPECT_NE(said.out.find("holdfast_store_round_trip_seconds{"), said.out.npos);
+    for (const char* unknown : {"unreadable{", "scan_seconds{", "names{"})
+      EXPECT_EQ(said.out.find(std::string("holdfast_store_") + unknown), said.out.npos) << said.out;
+  }
+  server.kill();
+  EXPECT_EQ(tool({"metrics", "--store", server.url("?dialect=redlock")}).code, 69);
+}
+
 TEST_F(store_metrics_command, a_store_has_the_label_that_the_metrics_of_its_programs_have) {
   harness::redis_server server;
   const std::string file = folder.file("store.url");

@@ -163,6 +163,31 @@ TEST_F(live_commands, top_without_a_terminal_names_the_options_to_use) {
   EXPECT_EQ(json::parse(tool({"top", "--once", "--json"}).out)["locks"][0]["lock"], "nightly");
 }
 
+// Nothing tells the keys of a dialect from other keys.
+TEST_F(live_commands, that_need_a_list_end_with_78_where_the_store_has_none) {
+  const harness::redis_server server;
+  for (const char* dialect : {"redlock", "redisson", "setnx"}) {
+    around.environment.front() = "HOLDFAST_STORE=" + server.url(std::string("?dialect=") + dialect);
+    holder h(*this, {"nightly"});
+    for (const words& what : {words{"list"}, {"graph"}, {"top", "--once"}, {"top", "--json"}}) {
+      const auto said = tool(what);
+      EXPECT_EQ(said.code, 78) << what[0];
+      EXPECT_NE(said.err.find("so they cannot be listed"), said.err.npos) << said.err;
+      EXPECT_EQ(said.err.find("the graph is empty"), said.err.npos) << said.err;
+      EXPECT_EQ(said.out, "") << what[0];
+    }
+    for (const words& what : {words{"show", "nightly"}, {"ping", "-c", "1"}})
+      EXPECT_EQ(tool(what).code, 0) << what[0];
+    EXPECT_EQ(tool({"try", "nightly"}).code, 75);
+    EXPECT_EQ(tool({"watch", "nightly", "--until", "held"}).code, 0);
+    EXPECT_EQ(h.let_go(), 0);
+    const tmux screen(around, "bash --norc --noprofile", 300);
+    screen.type("PS1='[$?] '; " HOLDFAST_TOOL " top\n");
+    screen.shows("[78] ");
+    screen.shows("so they cannot be listed");
+  }
+}
+
 TEST_F(live_commands, watch_prints_a_line_for_each_change) {
   std::optional<holder> before(std::in_place, *this, std::vector<std::string>{"l"});
   program watch(command({"watch", "l", "-d", "10ms", "--json"}), around);
@@ -223,6 +248,18 @@ TEST_F(live_commands, watch_ends_when_its_time_is_over_although_the_store_hangs)
     EXPECT_EQ(watch.wait(), until ? 75 : 0);
     server.resume();
   }
+}
+
+TEST_F(live_commands, watch_whose_time_is_over_does_not_blame_the_store) {
+  harness::redis_server server;
+  around.environment.front() = "HOLDFAST_STORE=" + server.url("?command_timeout=1h");
+  const holder h(*this, {"l"});
+  program watch(command({"watch", "l", "-w", "900ms", "-d", "10ms"}), around);
+  EXPECT_NE(watch.out.line().find(" holding "), std::string::npos);
+  server.stop();
+  EXPECT_EQ(watch.wait(), 0);
+  server.resume();
+  EXPECT_EQ(watch.err.rest(), "");
 }
 
 TEST_F(live_commands, watch_counts_a_hand_over_as_a_release_and_as_a_grant) {

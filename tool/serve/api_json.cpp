@@ -79,6 +79,7 @@ std::string health_json(std::size_t index, const std::string& store, const store
          {"used_share", h.used_share},
          {"round_seconds", seconds_of(h.round)}};
   add_known(j, "error", h.error);
+  add_known(j, "note", h.note);
   if (is_known(h.changed_at)) j["since"] = rfc3339(h.changed_at);
   return text_of(j);
 }

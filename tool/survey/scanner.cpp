@@ -188,11 +188,31 @@ void scanner::away(std::string_view why) {
   tell_fresh();
 }
 
+/// Where the store cannot list them: those names in use that are known. Then a query shows whether
+/// the store answers.
+std::vector<std::string> scanner::names_in_use(const session& s) {
+  try {
+    auto found = tool::names_in_use(s, plan_.pattern);
+    health_.note.clear();
+    return found;
+  } catch (const error& e) {
+    if (e.reason() != errc::unsupported) throw;
+    health_.note = unsigned_message(e.what());
+  }
+  (void)s.show(of_nobody);
+  std::vector<std::string> known;
+  for (const auto& name : names_) {
+    const auto seen = board_.find(name, system_clock::now());
+    if (seen && !seen->what.info.kind.empty()) known.push_back(name);
+  }
+  return known;
+}
+
 void scanner::list_names() {
   std::vector<std::string> found;
   const boot_time from = boot_clock::now();
   const auto listed_at = system_clock::now();
-  if (!ask([&](const session& s) { found = s.names(plan_.pattern); })) return;
+  if (!ask([&](const session& s) { found = names_in_use(s); })) return;
   const auto took = boot_clock::now() - from;
   // At most half of the allowed time goes into lists.
   const auto pause = std::chrono::duration<double, std::nano>(took) * (2 / pace_.share());

@@ -23,7 +23,7 @@ namespace holdfast::tool {
 /// names, then queries some of them. First come names that a viewer has opened, for half of the
 /// time at most, then new names, and in turn names with waiters and all the others. It queries as
 /// much as its share of the time allows. After a while without viewers it sleeps until there is
-/// one.
+/// one. Of a store that cannot list its names, it queries those that viewers have opened.
 class scanner {
  public:
   struct plan {
@@ -71,6 +71,7 @@ class scanner {
   void do_jobs();
   void connect();
   void list_names();
+  std::vector<std::string> names_in_use(const session& s);
   void forget_ended(const std::vector<std::string>& listed);
   std::string next_fresh();
   void tell_listed();

@@ -13,6 +13,7 @@ namespace holdfast::tool {
 struct store_health {
   bool reachable = false;
   std::string error{};  ///< the last one; relevant while it is not reachable
+  std::string note{};   ///< why it lists no names; empty if it does
   std::chrono::system_clock::time_point changed_at{};   ///< since when it is reachable, or away
   std::chrono::system_clock::time_point answered_at{};  ///< the last time; the epoch: never
   std::chrono::nanoseconds round_trip{};                ///< of the last command; 0: unknown

@@ -20,6 +20,7 @@ function card(h, i) {
     h.reachable ? element("p", { className: "good" }, "answers, for " + duration(now() - Date.parse(h.since)))
       : element("p", { className: "bad", role: "alert" }, "does not answer" +
         (h.since ? " for " + duration(now() - Date.parse(h.since)) : "") + (h.error ? ": " + visible(h.error) : "")),
+    h.note ? element("p", {}, visible(h.note)) : null,
     facts([["Round trip", ms < 10 ? ms.toFixed(3) + " ms" : duration(ms)], ["Commands sent", String(h.commands)],
       ["Errors", String(h.errors)], ["Share of the time for queries, last minute", percent(h.used_share)],
       ["… allowed now", percent(h.allowed_share)],

@@ -40,6 +40,7 @@ function say() {
   const problems = [];
   if (!state.connected) problems.push("The connection to holdfast serve is lost, and this page tries again. What it shows may be old.");
   for (const h of away) problems.push(visible(h.url) + " does not answer: " + visible(h.error ?? ""));
+  for (const h of state.healths) if (h.reachable && h.note) problems.push(visible(h.note) + ".");
   trouble.hidden = problems.length === 0;
   trouble.textContent = problems.join(" ");
 }
