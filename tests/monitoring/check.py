@@ -3,8 +3,9 @@
 
 check.py --library PROGRAM --tool PROGRAM [--promtool]
 
-Both texts of both are read by a strict reader. docs/monitoring.md lists exactly their metrics, with their types and labels. The
-alert rules and the dashboard use nothing that is not listed. With --promtool, Prometheus' own program judges all that, too.
+Both texts of both, and that of holdfast serve for two stores, are read by a strict reader. docs/monitoring.md lists exactly their
+metrics, with their types and labels. The alert rules and the dashboard use nothing that is not listed. With --promtool, Prometheus' own
+program judges all that, too.
 """
 import argparse
 import json
@@ -14,6 +15,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import exposition  # noqa: E402
@@ -32,16 +34,32 @@ def output_of(*command):
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=60).stdout
 
 
+def served(tool, stores):
+    """What holdfast serve answers at /metrics. It waits until it has read each store."""
+    page = subprocess.Popen([tool, "serve", "--json", "--listen", ":0", *(word for url in stores for word in ("--store", url))],
+                            stdout=subprocess.PIPE)
+    try:
+        url = json.loads(page.stdout.readline())["url"]
+        with urllib.request.urlopen(url.rstrip("/") + "/metrics", timeout=60) as answer:
+            return answer.read().decode()
+    finally:
+        page.terminate()
+        page.communicate(timeout=30)
+
+
 def texts(library, tool):
-    """What both programs print, by the name of the format."""
+    """What both programs print, by the name of the format, and what holdfast serve answers."""
     with tempfile.TemporaryDirectory() as folder:
-        os.environ["HOLDFAST_STORE"] = f"sqlite:{folder}/locks.db"
+        stores = [f"sqlite:{folder}/other.db", f"sqlite:{folder}/locks.db"]
+        for os.environ["HOLDFAST_STORE"] in stores:
+            output_of(tool, "run", "once", "--", "true")
         hold = subprocess.Popen([tool, "elect", "importer", "--", "sleep", "100"], stdin=subprocess.PIPE)
         lock = subprocess.Popen([tool, "hold", "--json", "order:1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         lock.stdout.readline()
         try:
-            return {form: (output_of(library, form), output_of(tool, "metrics", "--format", form))
+            said = {form: (output_of(library, form), output_of(tool, "metrics", "--format", form))
                     for form in ("openmetrics", "prometheus")}
+            return said | {"served": served(tool, stores)}
         finally:
             for process in (hold, lock):
                 process.terminate()
@@ -116,6 +134,33 @@ def check_query(where, query, page):
             yield f"{where}: no metric there has a label {word}: {query}"
 
 
+def check_served(said, told, page):
+    """holdfast serve has the families of holdfast metrics, and each store has its series."""
+    families, theirs = exposition.read(said, strict=True), exposition.read(told, strict=True)
+    yield from check_listed({shown_name(f): f for f in families.values()}, {name: page[name] for name in map(shown_name, theirs.values())})
+    if len(families["holdfast_store_up"].samples) != 2:
+        yield f"holdfast serve shows other stores than the two that it was given:\n{said}"
+
+
+def as_rules(expressions):
+    """Of queries of the dashboard, with any value for each of its variables. JSON is YAML."""
+    rules = []
+    for at, query in enumerate(expressions):
+        query = re.sub(r"label_values\((.*), \w+\)", r"\1", query).replace("$__rate_interval", "5m")
+        rules.append({"record": f"dashboard:{at}", "expr": re.sub(r"\$(store|group)\b", "any", query)})
+    return json.dumps({"groups": [{"name": "dashboard", "rules": rules}]})
+
+
+def parse_dashboard():
+    """promtool reads the queries as PromQL."""
+    with tempfile.NamedTemporaryFile("w", suffix=".yml") as rules:
+        rules.write(as_rules(query for where, query in queries() if where.startswith("dashboard.json")))
+        rules.flush()
+        output = subprocess.run(["promtool", "check", "rules", rules.name], capture_output=True, text=True, timeout=60)
+    if output.returncode:
+        yield "promtool check rules, of the dashboard: " + output.stdout + output.stderr
+
+
 def promtool(said):
     output = subprocess.run(["promtool", "check", "metrics"], input=said, capture_output=True, text=True, timeout=60)
     if output.returncode not in (0, 3):  # 3: remarks on style
@@ -135,9 +180,11 @@ def check(library, tool, with_promtool):
     yield from check_listed(families, page)
     for where, query in queries():
         yield from check_query(where, query, page)
+    yield from check_served(printed["served"], printed["openmetrics"][1], page)
     if with_promtool:
-        for said in printed["prometheus"]:
+        for said in (*printed["prometheus"], printed["served"]):
             yield from promtool(said)
+        yield from parse_dashboard()
         for words in (["check", "rules", "alerts.yml"], ["test", "rules", "alerts_test.yml"]):
             subprocess.run(["promtool", *words], check=True, cwd=MONITORING, timeout=60)
 
