@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -18,6 +19,7 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include "harness/eventually.hpp"
 #include "harness/seed.hpp"
@@ -142,6 +144,53 @@ TEST(serve_pace, a_long_question_is_followed_by_a_long_rest) {
   EXPECT_FALSE(p.may_ask(began + 100s));
   EXPECT_TRUE(p.may_ask(began + 200s));
   EXPECT_EQ(p.rested_at(), began + 200s);
+}
+
+// Ten thousand names on Redis: 20 ms a list, 40 us a query.
+TEST(serve_pace, a_long_list_comes_every_few_seconds_and_no_query_waits_for_its_rest) {
+  const holdfast::boot_time began{1h};
+  holdfast::boot_time now = began, listed = began;
+  pace p{0.01, now};
+  nanoseconds queries{}, lists{}, longest{};
+  while (now - began < 10min) {
+    if (now >= p.list_at()) {
+      longest = std::max<nanoseconds>(longest, now - std::exchange(listed, now));
+      p.spent_on_list(now, now + 20ms);
+      now += 20ms;
+      lists += 20ms;
+      EXPECT_LE(p.rested_at(), now + pace::window) << "a name of this list can be queried";
+    }
+    if (!p.may_ask(now)) now = std::min(p.rested_at(), p.list_at());
+    if (!p.may_ask(now)) continue;
+    p.spent(now, now + 40us);
+    now += 40us;
+    queries += 40us;
+  }
+  EXPECT_LE(longest, 3100ms);
+  EXPECT_LE(lists + queries, (now - began + pace::window) * 0.01 + 20ms) << "the last list is owed";
+  EXPECT_GE(queries, (now - began) * 0.01 / 3 * 0.9);
+  EXPECT_LE(p.used(now), 0.01 * 1.2);
+}
+
+TEST(serve_pace, short_lists_leave_the_share_to_the_queries) {
+  const holdfast::boot_time began{1h};
+  pace p{0.01, began};
+  p.spent_on_list(began, began + 50us);
+  EXPECT_EQ(p.list_at(), began + 50us + pace::between_lists);
+  p.spent(began + 50us, began + 1050us);
+  EXPECT_LE(p.rested_at(), began + 106ms) << "1 ms costs 100 ms at 1 %, and the lists a part of it";
+}
+
+TEST(serve_pace, lists_keep_to_the_first_share_while_queries_may_use_more) {
+  const holdfast::boot_time began{1h};
+  pace p{0.01, began};
+  p.set_share(0.25);
+  p.spent_on_list(began, began + 20ms);
+  EXPECT_EQ(p.list_at(), began + 3020ms);
+  p.spent(began + 20ms, began + 120ms);
+  EXPECT_LE(p.rested_at(), began + 20ms + 100ms * 4.2);
+  p.list_now();
+  EXPECT_LE(p.list_at(), began);
 }
 
 TEST(serve_board, a_viewer_gets_each_change_once_and_is_owed_no_more_than_the_rows) {
@@ -1041,10 +1090,22 @@ class slow_store final : public holdfast::store::forwarding_store {
   static constexpr auto query = 3ms;
 };
 
+/// A store whose lists take a while.
+class slow_lists final : public holdfast::store::forwarding_store {
+ public:
+  using forwarding_store::forwarding_store;
+  holdfast::result<std::vector<std::string>> names() override {
+    const auto answered = std::chrono::steady_clock::now() + slow_store::query;
+    harness::eventually("it answers", [&] { return std::chrono::steady_clock::now() > answered; });
+    return forwarding_store::names();
+  }
+};
+
+template <class Store = slow_store>
 holdfast::session slow_session(const std::string& url) {
   return holdfast::open(url,
                         {.decorate = [](std::unique_ptr<holdfast::store::session_store> inner) {
-                          return std::make_unique<slow_store>(std::move(inner));
+                          return std::make_unique<Store>(std::move(inner));
                         }});
 }
 
@@ -1069,6 +1130,35 @@ TEST(serve_scanner, a_listed_name_that_was_not_read_yet_does_not_count_as_free) 
     EXPECT_TRUE(known || listed_at < taken_at);
     return known;
   });
+}
+
+TEST(serve_scanner, a_listed_name_is_read_at_once_however_long_the_list_took) {
+  const auto s = slow_session<slow_lists>("memory:serve-lists");
+  const auto held = holdfast::mutex{s, "held"}.acquire();
+  board b{0, "memory:"};
+  const double share = slow_store::query / (1h * 1.0);  // the list is paid for within an hour
+  holdfast::tool::scanner looks{
+      b, [&] { return s; }, [] {}, {.share = share, .first_share = share}};
+  harness::eventually("it is known", [&] { return b.find("held", wall::now()).has_value(); });
+}
+
+TEST(serve_scanner, the_wait_for_a_busy_processor_is_counted) {
+  std::atomic<bool> over{false};
+  std::thread both{[&] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(::sched_getcpu(), &one);
+    ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+    std::thread rival{[&] {  // on the same processor
+      while (!over) continue;
+    }};
+    const holdfast::tool::processor_wait own;
+    const auto before = own.sum();
+    harness::eventually("it waits", [&] { return own.sum() > before; });
+    over = true;
+    rival.join();
+  }};
+  both.join();
 }
 
 TEST(serve_scanner, a_name_that_a_viewer_has_opened_leaves_half_of_the_time_to_the_others) {

@@ -12,12 +12,28 @@ constexpr std::chrono::seconds remembered{60};
 /// Neighbouring commands are one burst, so that a minute of them stays small.
 constexpr std::chrono::milliseconds one_burst{100};
 
+nanoseconds rest_after(nanoseconds work, double share) {
+  return std::chrono::duration_cast<nanoseconds>(std::chrono::duration<double, std::nano>(work) /
+                                                 share);
+}
+
 }  // namespace
 
 void pace::spent(boot_time from, boot_time to) {
+  rested_at_ = std::max(rested_at_, from) + rest_after(to - from, share_ - lists_take_);
+  remember(from, to);
+}
+
+void pace::spent_on_list(boot_time from, boot_time to) {
+  const auto pause =
+      std::max<nanoseconds>(rest_after(to - from, lasting_ * of_lists), between_lists);
+  list_at_ = to + pause;
+  lists_take_ = std::chrono::duration<double>(to - from) / pause;
+  remember(from, to);
+}
+
+void pace::remember(boot_time from, boot_time to) {
   const nanoseconds length = to - from;
-  const auto cost = std::chrono::duration<double, std::nano>(length) / share_;
-  rested_at_ = std::max(rested_at_, from) + std::chrono::duration_cast<nanoseconds>(cost);
   if (!bursts_.empty() && from - bursts_.back().at < one_burst) {
     bursts_.back().length += length;
   } else {

@@ -13,7 +13,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::system_clock;
 
-constexpr milliseconds between_lists{100};
 /// After it the viewers are notified.
 constexpr milliseconds longest_burst{200};
 constexpr milliseconds between_ticks{1000};
@@ -26,7 +25,7 @@ scanner::scanner(board& onto, std::function<session()> open, std::function<void(
       open_(std::move(open)),
       tick_(std::move(tick)),
       plan_(how),
-      pace_(std::max(how.share, how.first_share), boot_clock::now()),
+      pace_(how.share, boot_clock::now()),
       viewed_until_(boot_clock::now() + how.lingers),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
@@ -78,13 +77,18 @@ void scanner::perform(std::string lock, std::function<void(const session*)> work
 
 void scanner::run(const std::stop_token& stop) {
   boot_time next{};
+  own_.emplace();
+  pace_.set_share(std::max(plan_.share, plan_.first_share));
   while (!stop.stop_requested()) {
     sleep_unless_viewed(stop);
     do_jobs();
     if (boot_clock::now() >= next) {
       const boot_time began = boot_clock::now();
       next = began + (work_once() ? plan_.interval : std::chrono::nanoseconds{0});
-      next = std::max({next, pace_.rested_at(), try_again_});
+      // The list is due even while the queries are owed.
+      const boot_time rested = pace_.rested_at();
+      next = std::max(
+          {next, try_again_, health_.reachable ? std::min(rested, pace_.list_at()) : rested});
     }
     report();
     rest(stop, std::min(next, boot_clock::now() + between_ticks));
@@ -110,7 +114,7 @@ void scanner::rest(const std::stop_token& stop, boot_time until) {
 
 void scanner::catch_up() {
   next_name_ = 0;
-  list_again_ = {};
+  pace_.list_now();
   round_began_ = boot_clock::now();
   time_asked_ = {};
   pace_.set_share(std::max(plan_.share, plan_.first_share));
@@ -143,7 +147,7 @@ void scanner::do_jobs() {
 bool scanner::work_once() {
   if (!session_) connect();
   if (!session_) return false;
-  if (boot_clock::now() >= list_again_ || !health_.reachable) list_names();
+  if (boot_clock::now() >= pace_.list_at() || !health_.reachable) list_names();
   return health_.reachable && look_at_some();
 }
 
@@ -155,8 +159,10 @@ void scanner::connect() {
   }
 }
 
-/// Runs a query of any kind, and counts its time. False if the store did not answer.
-bool scanner::ask(const std::function<void(const session&)>& question) {
+/// Runs a query of any kind, and counts its time. False if the store did not answer. While this
+/// thread waits for a processor, the store has already answered.
+bool scanner::ask(const std::function<void(const session&)>& question, counted as) {
+  const auto waited = own_->sum();
   const boot_time from = boot_clock::now();
   const auto commands = session_->store_operations();
   bool answered = true;
@@ -166,8 +172,8 @@ bool scanner::ask(const std::function<void(const session&)>& question) {
     away(e.what());
     answered = false;
   }
-  const boot_time to = boot_clock::now();
-  pace_.spent(from, to);
+  const boot_time to = std::max(from, boot_clock::now() - (own_->sum() - waited));
+  (pace_.*(answered ? as : &pace::spent))(from, to);
   time_asked_ += to - from;
   const auto asked = session_->store_operations() - commands;
   health_.commands += asked;
@@ -212,13 +218,8 @@ void scanner::list_names() {
   std::vector<std::string> found;
   const boot_time from = boot_clock::now();
   const auto listed_at = system_clock::now();
-  if (!ask([&](const session& s) { found = names_in_use(s); })) return;
-  const auto took = boot_clock::now() - from;
-  // At most half of the allowed time goes into lists.
-  const auto pause = std::chrono::duration<double, std::nano>(took) * (2 / pace_.share());
-  list_again_ =
-      boot_clock::now() + std::max(std::chrono::duration_cast<std::chrono::nanoseconds>(pause),
-                                   std::chrono::nanoseconds(between_lists));
+  const auto list = [&](const session& s) { found = names_in_use(s); };
+  if (!ask(list, &pace::spent_on_list)) return;
   std::sort(found.begin(), found.end());
   const auto now = system_clock::now();
   for (const auto& name : names_) {

@@ -16,6 +16,7 @@
 
 #include "tool/survey/board.hpp"
 #include "tool/survey/pace.hpp"
+#include "tool/survey/processor_wait.hpp"
 
 namespace holdfast::tool {
 
@@ -82,7 +83,8 @@ class scanner {
   std::optional<std::string> next_wanted();
   std::optional<std::string> next_in_turn();
   void round_is_done();
-  bool ask(const std::function<void(const session&)>& question);
+  using counted = void (pace::*)(boot_time from, boot_time to);
+  bool ask(const std::function<void(const session&)>& question, counted as = &pace::spent);
   void away(std::string_view why);
   void report();
 
@@ -92,6 +94,7 @@ class scanner {
   const plan plan_;
   std::optional<session> session_;
   pace pace_;
+  std::optional<processor_wait> own_;
   store_health health_;
   std::vector<std::string> names_;
   /// A name that was listed, and not queried yet.
@@ -112,7 +115,6 @@ class scanner {
   bool listed_ = false;  ///< at least once
   boot_time round_began_{};
   std::chrono::nanoseconds time_asked_{};  ///< spent on queries since then
-  boot_time list_again_{};
   std::chrono::system_clock::time_point listed_at_{};
   boot_time try_again_{};
 
