@@ -95,7 +95,7 @@ mutants:
 
 bench bench-quick bench-growth:
 	scripts/install-deps.sh bench
-	scripts/build.sh release holdfast_bench
+	scripts/build.sh release holdfast_bench $(if $(filter bench,$@),holdfast_tool holdfast_c)
 	$(if $(filter bench-quick,$@),QUICK=1) $(if $(filter bench-growth,$@),GROWTH=1) scripts/bench.sh
 
 bench-languages:

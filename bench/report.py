@@ -5,7 +5,7 @@ docs/growth.svg.
 Run it right after the measurement and on the same machine (scripts/bench.sh does): it notes down what machine that is.
 The results hold one JSON object a line, as holdfast-bench --json prints them.
 languages.json is different: it notes down its own machine, and bench/languages.py writes its part of the page.
-Usage: report.py [--root FOLDER] [--growth | --check]
+Usage: report.py [--root FOLDER] [--growth | --page | --check]
 """
 import argparse
 import json
@@ -127,6 +127,35 @@ def choosing_table(results):
     yield ""
 
 
+def page_table(measured):
+    """What tests/browser/measure.py measured."""
+    names, row_s = measured["names"], measured["row_s"]
+
+    def row(kind):
+        cells = [sorted(times) for times in row_s[kind].values()]
+        return f"| a lock of another process is in its row, on `{kind}:` | " + " · ".join(
+            f"{times[len(times) // 2]:.1f} s ({times[0]:.1f} … {times[-1]:.1f})" for times in cells) + " |"
+
+    yield f"Load average of the last minute before: {measured['load']:.1f}. Median (least … most) of {measured['takes']} locks."
+    yield ""
+    yield f"| `holdfast serve` at the default share, one viewer | {' · '.join(f'{int(count):,} names' for count in row_s['redis'])} |"
+    yield "|---|--:|"
+    yield from map(row, row_s)
+    yield f"| all {names:,} rows are there, on `redis:` | {measured['all_rows_s']:.1f} s |"
+    yield f"| the longest frame meanwhile | {measured['longest_frame_ms']:.0f} ms |"
+    yield f"| processor time of `serve`, of one processor, with {names:,} names | {measured['serve_percent']:.2f} % |"
+    yield f"| the same of `redis-server`, with the renewals | {measured['store_percent']:.2f} % |"
+    yield f"| first paint, in a browser that has just started | {measured['paint_cold_ms']:.0f} ms |"
+    yield f"| the same of a page of one word, without a server | {measured['paint_blank_ms']:.0f} ms |"
+    yield f"| first paint, when the browser is warm | {measured['paint_warm_ms']:.0f} ms |"
+
+
+def of_page(root, measured):
+    """(file, what it should hold) of what scripts/bench.sh measures with a browser, if it has."""
+    for row in measured:
+        yield root / "docs/serve.md", between(root / "docs/serve.md", "page", ["", *page_table(row), ""])
+
+
 def between(page, mark, lines):
     """The page with these lines between its marks."""
     pattern = re.compile(rf"(<!-- {mark} -->\n).*?(<!-- /{mark} -->)", re.S)
@@ -175,22 +204,31 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[1])
     arguments.add_argument("--growth", action="store_true", help="those of bench-growth only; else the others only")
+    arguments.add_argument("--page", action="store_true", help="those of tests/browser/measure.py only")
     arguments.add_argument("--check", action="store_true", help="write nothing; fail if a file differs from the results")
     given = arguments.parse_args()
     root = given.root
     results = {path.stem: read(path) for path in sorted((root / "bench/results").glob("*.json"))}
     languages = results.pop("languages", None)
     growth = {name.removeprefix("growth_"): results.pop(name) for name in list(results) if name.startswith("growth_")}
-    if not (growth if given.growth else results):
+    page = results.pop("page", [])
+    if not (page if given.page else growth if given.growth else results):
         raise SystemExit("bench/results has nothing: run make bench, or make bench-growth")
     if given.check:
         measured_on = re.search(r"<!-- results -->\n(Machine: .*)", (root / "docs/bench.md").read_text())
-        wanted = [*of_results(root, results, measured_on[1]), *(of_languages(root, languages) if languages else ())]
+        wanted = [*of_results(root, results, measured_on[1]), *of_page(root, page),
+                  *(of_languages(root, languages) if languages else ())]
         stale = [file.name for file, text in wanted if file.read_text() != text]
         if stale:
             sys.exit(f"not as measured: {', '.join(stale)}; run bench/report.py, or for languages.json make bench-languages")
         return
-    write(of_growth(root, growth) if given.growth else of_results(root, results, f"Machine: {machine()}."))
+    if given.page:
+        new = of_page(root, page)
+    elif given.growth:
+        new = of_growth(root, growth)
+    else:
+        new = [*of_results(root, results, f"Machine: {machine()}."), *of_page(root, page)]
+    write(new)
 
 
 if __name__ == "__main__":

@@ -199,4 +199,13 @@ for store in "${stores[@]}"; do
   esac
   mv "$work/$store.json" "bench/results/$store.json"
 done
+# The page of holdfast serve, once every store has been measured.
+if [[ -z $on_terminal${GROWTH:-}${STORES:-} ]]; then
+  if command -v chromium >/dev/null; then
+    python3 -B tests/browser/measure.py "${program%-bench}" --json "$work/page.json"
+    mv "$work/page.json" bench/results/page.json
+  else
+    echo "no browser, so the page is not measured: scripts/install-deps.sh browser"
+  fi
+fi
 [[ -n $on_terminal ]] || python3 -B bench/report.py ${GROWTH:+--growth}

@@ -1,6 +1,6 @@
 // The page without a browser: what it sorts, filters, writes and asks for. Elements are those of a stand-in that knows text only.
 import assert from 'node:assert';
-import {cpSync, mkdtempSync, rmSync, writeFileSync} from 'node:fs';
+import {cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
 import {tmpdir} from 'node:os';
 import {dirname, join} from 'node:path';
 import {fileURLToPath, pathToFileURL} from 'node:url';
@@ -151,6 +151,12 @@ async function lockPage(name, said) {
   await settled();
   return element('lock');
 }
+
+test('the document preloads each module, so that no module waits for the one that imports it', () => {
+  const modules = readdirSync(page).filter((f) => f.endsWith('.js') && f !== 'main.js');
+  const preloaded = readFileSync(join(page, 'index.html'), 'utf8').matchAll(/<link rel="modulepreload" href="\/([^"]+)">/g);
+  assert.deepEqual([...preloaded].map((m) => m[1]).sort(), modules.sort());
+});
 
 test('rows are added, changed and removed with their locks', () => {
   rows(lock('a'), lock('b'));
