@@ -20,12 +20,14 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "docs/pictures")]
+import of_page  # noqa: E402
 from chromium import Chromium  # noqa: E402
 
-HERE = pathlib.Path(__file__).resolve().parent
 arguments = None
 browser = None
+pictured = set()
 
 
 class Serve(unittest.TestCase):
@@ -199,6 +201,26 @@ class Serve(unittest.TestCase):
         self.assertEqual(self.shown("deploy")["holders"], [])
         holder.stdin.close()
         self.assertEqual(holder.wait(60), 79)
+
+    def test_unlocking_needs_no_mouse(self):
+        self.hold("deploy")
+        browser.until("it shows", self.row("deploy"))
+        browser.run("document.querySelector('#grid').focus()")
+        browser.press("ArrowDown")
+        browser.press("Enter")
+        browser.until("the button", "document.querySelector('#lock td button')")
+        for _ in range(30):
+            if browser.run("document.activeElement.matches('#lock td button')"):
+                break
+            browser.press("Tab")
+        browser.press("Enter")
+        browser.until("the token is asked for", "document.activeElement.id === 'unlock-token'")
+        for key in self.facts["token"]:
+            browser.press(key)
+        browser.press("Enter")
+        browser.until("no holder", "document.querySelector('#lock').innerText.includes('No holder')")
+        self.assertFalse(browser.run("document.querySelector('#unlock').open"))
+        self.assertEqual(self.shown("deploy")["holders"], [])
 
     def test_names_and_reasons_are_shown_as_text_and_not_run_as_markup(self):
         evil = ["<img src=x onerror=window.hit=1>", "\"><script>window.hit=1</script>", "\u202egnorw", "a&lt;b", "javascript:window.hit=1",
@@ -381,12 +403,24 @@ class Serve(unittest.TestCase):
         browser.until("the table", "!document.querySelector('#locks').hidden")
 
     def test_the_page_fits_a_phone_in_dark_mode(self):
-        self.hold("a-name-that-is-much-too-long-for-the-screen-of-a-phone-" + "x" * 100)
+        name = "a-name-that-is-much-too-long-for-the-screen-of-a-phone-" + "x" * 100
+        self.hold(name, "a-reason-" + "y" * 140)
+        self.wait_for(name, "another-" + "z" * 140)
         browser.size(360, 640, dark=True)
-        for view in ("locks", "waits", "elections", "stores"):
+        for view, there in (("locks", self.row(name)), ("lock/0/" + name, "document.querySelectorAll('#lock table').length > 1"),
+                            ("waits", "document.querySelector('#waits path.edge')"), ("elections", "true"), ("stores", "true")):
             self.go(view)
+            browser.until("the view " + view, there)
             browser.until("no sideways scrolling", "document.documentElement.scrollWidth <= innerWidth")
         self.assertEqual(browser.run("getComputedStyle(document.body).backgroundColor"), "rgb(13, 17, 23)")
+        self.go("lock/0/" + name)
+        browser.until("the button", "document.querySelector('#lock td button')")
+        browser.run("document.querySelector('#lock td button').click()")
+        edges = browser.until("the dialog", "document.querySelector('#unlock').open && "
+                              "(({left, right}) => [left, right])(document.querySelector('#unlock').getBoundingClientRect())")
+        self.assertGreaterEqual(edges[0], 0)
+        self.assertLessEqual(edges[1], 360)
+        self.assertTrue(browser.run("document.querySelector('#unlock').scrollWidth <= document.querySelector('#unlock').clientWidth"))
 
     def test_a_phone_can_sort_without_column_headers(self):
         self.hold("idle")
@@ -443,6 +477,7 @@ class Serve(unittest.TestCase):
             browser.size(width, height)
             browser.until("it is drawn", "new Promise(d => requestAnimationFrame(() => requestAnimationFrame(() => d(true))))")
             browser.screenshot(arguments.pictures / name)
+            pictured.add(name)
 
 
 def main():
@@ -453,7 +488,11 @@ def main():
     parser.add_argument("tests", nargs="*")
     arguments = parser.parse_intermixed_args()
     with Chromium() as browser:
-        unittest.main(argv=[sys.argv[0], *("Serve." + t for t in arguments.tests)], verbosity=2)
+        ran = unittest.main(argv=[sys.argv[0], *("Serve." + t for t in arguments.tests)], verbosity=2, exit=False)
+    passed = ran.result.wasSuccessful()
+    if passed and pictured.issuperset(of_page.PICTURES) and arguments.pictures.resolve() == of_page.HERE:
+        of_page.note()
+    sys.exit(not passed)
 
 
 if __name__ == "__main__":
