@@ -17,6 +17,7 @@
 #include "bench/leader.hpp"
 #include "bench/limits.hpp"
 #include "bench/measure.hpp"
+#include "bench/paired.hpp"
 #include "bench/report.hpp"
 #include "bench/several.hpp"
 #include "bench/workers.hpp"
@@ -65,7 +66,7 @@ struct words {
   unsigned repeat = 5;
   std::vector<pid_t> servers;
   std::size_t most = 100'000;
-  bool json = false, markdown = false, list = false, limits = false, growth = false;
+  bool json = false, markdown = false, list = false, limits = false, growth = false, paired = false;
 
   void add_to(CLI::App& app) {
     app.get_formatter()->column_width(28);
@@ -99,6 +100,8 @@ struct words {
         ->type_name("N")
         ->check(CLI::Range(10U, 1'000'000U))
         ->needs(as_growth);
+    app.add_flag("--paired", paired,
+                 "W1 in short slices, in turns: two subjects that differ by little");
     app.add_flag("--limits", limits, "rate limits instead of locks; --store is a Redis server");
   }
 
@@ -183,6 +186,16 @@ void run_growth(const words& w, const std::string& url) {
   });
 }
 
+void run_paired(const words& w, const plan& p) {
+  if (w.subjects.size() != 2) throw bad_usage{"--paired compares two subjects: name them"};
+  for (const auto* s : p.subjects) {
+    const auto reason = why_not(p, w1, *s);
+    if (!reason.empty()) throw bad_usage{std::string{s->name} + " " + reason};
+    s->prepare(p.at);
+  }
+  measure_paired(p.at, *find_subject(w.subjects[0]), *find_subject(w.subjects[1]), p.length);
+}
+
 int member_main(char** argv) {
   shared_state_mapping shared_state{argv[2]};
   return take_part(*shared_state, static_cast<unsigned>(std::stoul(argv[3])), std::stoi(argv[4]),
@@ -212,6 +225,7 @@ int bench_main(int argc, char** argv) {
   }
   const work_folder folder{w.store};
   const auto what = plan_of(w, folder.path());
+  if (w.paired) return run_paired(w, what), 0;
   if (w.growth) return run_growth(w, what.at.url), 0;
   run(what, w.wanted_form());
   return 0;

@@ -88,6 +88,17 @@ TEST_F(command, growth_has_a_row_for_each_series_and_number) {
                                       "waiters 10", "waiters 100", "sessions 10", "sessions 100"}));
 }
 
+TEST_F(command, paired_slices_compare_two_subjects_and_the_first_with_itself) {
+  const auto r = run({"--store", "memory:", "--paired", "--subject", "holdfast,metrics"});
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_NE(r.out.find(" a slice of 2000 each | µs | times holdfast (95 %) |"), r.out.npos)
+      << r.out;
+  for (const std::string row : {"holdfast", "holdfast again", "metrics"})
+    EXPECT_NE(r.out.find("\n| " + row + " | "), r.out.npos) << r.out;
+  const auto alone = run({"--store", "memory:", "--paired", "--subject", "holdfast"});
+  EXPECT_EQ(alone.code, 64) << alone.out;
+}
+
 TEST_F(command, two_workloads_can_be_named_at_once) {
   const auto all = lines(run({"--store", store, "--workload", "W1,W7", "--subject", "holdfast"}));
   ASSERT_EQ(all.size(), 2u);
