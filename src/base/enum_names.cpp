@@ -13,13 +13,15 @@ namespace {
 constexpr std::array<std::string_view, 4> lease_states{"held", "suspect", "lost", "released"};
 constexpr std::array<std::string_view, 6> votes{"granted", "refused", "failed",
                                                 "silent",  "skipped", "untrusted"};
-constexpr std::array<std::string_view, 14> events{
-    "acquired", "released",     "gave_up",        "busy",   "suspect", "renewed",    "held_again",
-    "lost",     "renew_failed", "release_failed", "misuse", "warning", "lock_order", "deadlock"};
+constexpr std::array<std::string_view, 16> events{
+    "acquired",     "released",       "gave_up",    "busy",
+    "suspect",      "renewed",        "held_again", "lost",
+    "renew_failed", "release_failed", "misuse",     "warning",
+    "lock_order",   "deadlock",       "paused",     "notification_gap"};
 
 static_assert(lease_states.size() == static_cast<std::size_t>(lease_state::released) + 1);
 static_assert(votes.size() == static_cast<std::size_t>(vote::untrusted) + 1);
-static_assert(events.size() == static_cast<std::size_t>(event_kind::deadlock) + 1);
+static_assert(events.size() == static_cast<std::size_t>(event_kind::notification_gap) + 1);
 
 template <std::size_t count, class Enum>
 std::string_view word_of(const std::array<std::string_view, count>& words, Enum e) noexcept {

@@ -18,6 +18,8 @@ constexpr auto abandoned_retry = 200ms;
 /// The waiters that the notification is for wait as long as their sessions live.
 constexpr auto notification_lasts = 1h;
 constexpr auto settle_after = 250ms;
+/// A thread that runs late by less is normal on a busy machine.
+constexpr auto least_pause = 100ms;
 constexpr int last_tries = 3;
 constexpr auto last_tries_take = 1s;  // in total, even if the store is away
 }  // namespace
@@ -264,17 +266,21 @@ void keeper::tell_due(told_line& to_tell) noexcept {
 
 void keeper::watch_time() {
   std::unique_lock lock{mutex_};
+  std::chrono::nanoseconds late{};
   while (!stopping_) {
     told_line to_tell;
     const boot_time next = take_due(to_tell);
     if (!to_renew_.empty()) work_changed_.notify_one();
-    if (to_tell.empty()) {
+    if (to_tell.empty() && late < least_pause) {
       const boot_time until = wake_time_.sleep_until(next, session_.now());
       session_.clock().wait_until(lock, time_changed_, until);
+      if (session_.options().observer) late = session_.now() - until;
       continue;
     }
     lock.unlock();
     tell_due(to_tell);
+    if (late >= least_pause) session_.tell({.kind = event_kind::paused, .waited = late});
+    late = {};
     lock.lock();
   }
 }

@@ -25,6 +25,9 @@ inline constexpr std::array<nanoseconds, 14> operation_bounds{
 /// What was left of a lease when it was renewed: normally two thirds of 30 s.
 inline constexpr std::array<nanoseconds, 13> margin_bounds{
     50ms, 100ms, 250ms, 500ms, 1s, 2500ms, 5s, 7500ms, 10s, 15s, 20s, 30s, 60s};
+/// By how much the thread that watches leases ran late; the keeper reports nothing shorter.
+inline constexpr std::array<nanoseconds, 10> pause_bounds{250ms, 500ms, 1s,  2500ms, 5s,
+                                                          10s,   15s,   30s, 60s,    300s};
 
 inline void add(std::atomic<std::uint64_t>& to, std::uint64_t n = 1) noexcept {
   to.fetch_add(n, std::memory_order_relaxed);

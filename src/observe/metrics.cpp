@@ -115,9 +115,10 @@ void write_held(metrics_text& to, const locks& all) {
 
 using stores = std::vector<std::shared_ptr<const store_series>>;
 
-constexpr std::array rare{event_kind::suspect, event_kind::held_again, event_kind::release_failed,
-                          event_kind::misuse,  event_kind::warning,    event_kind::lock_order,
-                          event_kind::deadlock};
+constexpr std::array rare{event_kind::suspect,        event_kind::held_again,
+                          event_kind::release_failed, event_kind::misuse,
+                          event_kind::warning,        event_kind::lock_order,
+                          event_kind::deadlock,       event_kind::notification_gap};
 
 void write_renewals(metrics_text& to, const stores& all) {
   to.family("holdfast_renew", metric_type::counter, "Renewals of leases.");
@@ -130,6 +131,12 @@ void write_renewals(metrics_text& to, const stores& all) {
   for (const auto& s : all) {
     const reading now(s->margin);
     to.histogram(columns{{"store", s->store}}, observe::margin_bounds, now.counts, now.sum);
+  }
+  to.family("holdfast_process_pause_seconds", metric_type::histogram,
+            "By how much the thread that watches leases ran late.");
+  for (const auto& s : all) {
+    const reading now(s->paused);
+    to.histogram(columns{{"store", s->store}}, observe::pause_bounds, now.counts, now.sum);
   }
   to.family("holdfast_events", metric_type::counter, "Other events, by their kind.");
   for (const auto& s : all) {
@@ -261,6 +268,9 @@ void metrics::on_event(const event& what) {
     case event_kind::release_failed:
       if (what.leases > 0) s.at(what).not_released.add(what.held);
       break;
+    case event_kind::paused:
+      return s.stores.at(what.store)->paused.add(what.waited);
+    case event_kind::notification_gap:
     case event_kind::suspect:
     case event_kind::misuse:
     case event_kind::warning:

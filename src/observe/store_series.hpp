@@ -56,6 +56,7 @@ struct store_series {
   const std::string store;
   std::atomic<std::uint64_t> renewed{0}, renew_failed{0};
   histogram<margin_bounds> margin;
+  histogram<pause_bounds> paused;
   std::array<busy_histogram<operation_bounds>, operations> took;
 
   mutable std::mutex mutex;  // guards the rare counters

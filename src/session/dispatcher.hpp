@@ -70,6 +70,13 @@ class dispatcher {
     return gaps ? std::optional(*gaps + dropped_.load(std::memory_order_relaxed)) : std::nullopt;
   }
 
+  /// Whether there was a gap since the last time that this returned true, or since the beginning.
+  bool has_new_gap() noexcept {
+    const std::uint64_t now = gaps().value_or(0);
+    std::uint64_t before = told_gaps_.load(std::memory_order_relaxed);
+    return now > before && told_gaps_.compare_exchange_strong(before, now);
+  }
+
   /// Watches other peers: `from` becomes `to`, or stays as it is if this throws. The registration
   /// for many receives the peers' deaths.
   void rewatch(std::vector<std::string>& from, std::vector<std::string> to);
@@ -90,6 +97,7 @@ class dispatcher {
   registration* reader_ = nullptr;
   registration* for_many_ = nullptr;
   std::atomic<std::uint64_t> dropped_{0};
+  std::atomic<std::uint64_t> told_gaps_{gaps().value_or(0)};
 };
 
 }  // namespace holdfast::engine

@@ -408,6 +408,12 @@ void store_client::tell(event& what) noexcept try {
   return;  // an observer that throws must not disturb the operation that it watches
 }
 
+void store_client::tell_gap() noexcept {
+  if (!dispatcher_->has_new_gap()) return;
+  tell({.kind = event_kind::notification_gap,
+        .detail = "notifications may have been lost: the waiters ask the store"});
+}
+
 failure store_client::located(failure f, std::string_view operation, std::string_view name) const {
   f.operation = operation;
   f.name = name;

@@ -108,6 +108,8 @@ class store_client {
   /// Calls the observer; exceptions of the observer are dropped.
   void tell(event& what) noexcept;
   void tell(event&& what) noexcept { tell(what); }
+  /// Reports a gap in the notifications, if there was one since the last call.
+  void tell_gap() noexcept;
 
   /// True in a child of the process that made this session.
   bool forked() const noexcept { return maker_.forked(); }

@@ -299,6 +299,7 @@ TEST(async, a_lost_notification_costs_a_second_at_most) {
   EXPECT_FALSE(is_ready(waiting)) << "it is lost";
   s.clock->advance(1s);
   EXPECT_TRUE(waiting.get());
+  EXPECT_EQ(s.seen->count(holdfast::event_kind::notification_gap), 1U);
 }
 
 // A thread of the process has the lock, an owner of another process waits, and an asynchronous

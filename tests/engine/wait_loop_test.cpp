@@ -317,8 +317,10 @@ TEST(wait_loop, a_lost_notification_is_noticed_within_a_second) {
   s.await_wake_within(1s);
   s.script->set(verb::release, fault::drop_notification);
   EXPECT_FALSE(held.release());
+  EXPECT_EQ(s.seen->count(event_kind::notification_gap), 0U);
   s.clock->advance(1s);
   waiter.join();
+  EXPECT_EQ(s.seen->count(event_kind::notification_gap), 1U);
 }
 
 TEST(wait_loop, expired_permits_go_to_the_first_waiters) {

@@ -253,6 +253,27 @@ TEST(metrics, count_renewals_and_the_rest_of_each_lease) {
   EXPECT_EQ(value_of(m, R"(holdfast_events_total{store="redis://cache",event="held_again"})"), "1");
 }
 
+TEST(metrics, count_pauses_and_gaps_from_zero_on) {
+  metrics m;
+  const std::string of_store = R"({store="redis://cache")";
+  const auto pauses = [&](const std::string& what) {
+    return value_of(m, "holdfast_process_pause_seconds_" + what);
+  };
+  const std::string gaps = "holdfast_events_total" + of_store + ",event=\"notification_gap\"}";
+  m.on_event(about(event_kind::acquired));
+  EXPECT_EQ(pauses("count" + of_store + "}"), "0");
+  EXPECT_EQ(value_of(m, gaps), "0");
+
+  event e = about(event_kind::paused, "");
+  e.waited = 12s;
+  m.on_event(e);
+  m.on_event(about(event_kind::notification_gap, ""));
+  EXPECT_EQ(pauses("sum" + of_store + "}"), "12");
+  EXPECT_EQ(pauses("bucket" + of_store + ",le=\"10.0\"}"), "0");
+  EXPECT_EQ(pauses("bucket" + of_store + ",le=\"15.0\"}"), "1");
+  EXPECT_EQ(value_of(m, gaps), "1");
+}
+
 TEST(metrics, are_two_texts_of_which_one_is_for_text_files) {
   metrics m;
   m.on_event(about(event_kind::acquired));
