@@ -6,6 +6,9 @@ get_property(components GLOBAL PROPERTY HOLDFAST_COMPONENTS)
 if(HOLDFAST_DRIVERS)
   list(APPEND components shared)
 endif()
+if(HOLDFAST_PROMETHEUS)
+  list(APPEND components prometheus)
+endif()
 
 # One export set for each component: a program that asks for one store needs only that store's client.
 foreach(component IN LISTS components)

@@ -21,7 +21,7 @@ case "${1:-}" in
                    llvm-19 sqlite3 redis-server libhiredis-dev liblua5.1-0-dev libasio-dev openssl spin zookeeper python3-kazoo
                    postgresql-15 pgbouncer mariadb-server etcd-server etcd-client memcached python3-redis mypy libspdlog-dev tmux zsh fish
                    groff-base python3-yaml systemd)
-         if [[ $1 == nightly ]]; then packages+=(prometheus chromium fonts-dejavu-core); fi ;;
+         if [[ $1 == nightly ]]; then packages+=(prometheus prometheus-cpp-dev chromium fonts-dejavu-core); fi ;;
   browser) packages=(python3 chromium fonts-dejavu-core redis-server) ;;  # 100 MB
   lint)  packages=("${library[@]}" "${programs[@]}" libgtest-dev libhiredis-dev liblua5.1-0-dev libasio-dev python3 ninja-build
                    clang-format-19 clang-tidy-19 mypy spin libspdlog-dev) ;;

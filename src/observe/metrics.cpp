@@ -73,7 +73,7 @@ double held(const lock_series& s) {
 
 using locks = std::vector<const lock_series*>;
 
-void write_acquired(metrics_text& to, const locks& all) {
+void write_acquired(metrics_sink& to, const locks& all) {
   to.family("holdfast_acquire", metric_type::counter, "Attempts to acquire a lock, by their end.");
   for (const auto* s : all) {
     for_each_result(*s, [&](std::string_view how, const auto& counted) {
@@ -92,7 +92,7 @@ void write_acquired(metrics_text& to, const locks& all) {
   }
 }
 
-void write_held(metrics_text& to, const locks& all) {
+void write_held(metrics_sink& to, const locks& all) {
   to.family("holdfast_held", metric_type::gauge, "Leases that this process holds.");
   for (const auto* s : all) to.sample(columns_of(*s), held(*s));
   to.family("holdfast_hold_seconds", metric_type::histogram,
@@ -120,7 +120,7 @@ constexpr std::array rare{event_kind::suspect,        event_kind::held_again,
                           event_kind::warning,        event_kind::lock_order,
                           event_kind::deadlock,       event_kind::notification_gap};
 
-void write_renewals(metrics_text& to, const stores& all) {
+void write_renewals(metrics_sink& to, const stores& all) {
   to.family("holdfast_renew", metric_type::counter, "Renewals of leases.");
   for (const auto& s : all) {
     to.sample({{"store", s->store}, {"result", "ok"}}, static_cast<double>(s->renewed));
@@ -149,7 +149,7 @@ void write_renewals(metrics_text& to, const stores& all) {
   }
 }
 
-void write_operations(metrics_text& to, const stores& all) {
+void write_operations(metrics_sink& to, const stores& all) {
   to.family("holdfast_store_op_seconds", metric_type::histogram,
             "How long operations at the store took.");
   for (const auto& s : all) {
@@ -295,16 +295,20 @@ void metrics::preregister(std::string_view store_url, std::string_view lock_kind
   (void)state_->first({store_url, lock_kind, has_its_own ? group : "other"});
 }
 
-std::string metrics::text(metrics_format format) const {
+void metrics::write(metrics_sink& to) const {
   const auto of_locks = state_->locks.all();
   const auto of_stores = state_->stores.all();
-  metrics_text to(format);
   to.family("holdfast_build", metric_type::info, "The version of the library.");
   to.sample({{"version", HOLDFAST_VERSION}}, 1);
   write_acquired(to, of_locks);
   write_held(to, of_locks);
   write_renewals(to, of_stores);
   write_operations(to, of_stores);
+}
+
+std::string metrics::text(metrics_format format) const {
+  metrics_text to(format);
+  write(to);
   return std::move(to).finish();
 }
 

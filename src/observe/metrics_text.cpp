@@ -16,13 +16,9 @@ std::string_view suffix_of(metric_type type) noexcept {
   return type == metric_type::info ? "_info" : "";
 }
 
-// A text that is not UTF-8 would make Prometheus refuse the whole page.
 void append_escaped(std::string& to, std::string_view text, bool quotes) {
-  const bool utf8 = base::is_utf8(text);
-  for (const char c : text) {
-    if (!utf8 && static_cast<unsigned char>(c) >= 0x80) {
-      to += "\xef\xbf\xbd";
-    } else if (c == '\\') {
+  for (const char c : as_utf8(text)) {
+    if (c == '\\') {
       to += "\\\\";
     } else if (c == '\n') {
       to += "\\n";
@@ -55,6 +51,18 @@ std::string_view content_type(metrics_format format) noexcept {
   return format == metrics_format::openmetrics
              ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
              : "text/plain; version=0.0.4; charset=utf-8";
+}
+
+std::string as_utf8(std::string_view text) {
+  if (base::is_utf8(text)) return std::string(text);
+  std::string valid;
+  for (const char c : text) {
+    if (static_cast<unsigned char>(c) >= 0x80)
+      valid += "\xef\xbf\xbd";
+    else
+      valid += c;
+  }
+  return valid;
 }
 
 void metrics_text::family(std::string_view name, metric_type type, std::string_view help) {

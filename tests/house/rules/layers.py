@@ -62,6 +62,7 @@ BY_NAME = {
     "include/holdfast/holdfast.h": None,
     "include/holdfast/c/error.h": re.compile(r"stdint\.h\Z"),
     "include/holdfast/asio.hpp": re.compile(r"asio(\.hpp|/[\w/]+\.hpp)\Z"),
+    "include/holdfast/prometheus.hpp": re.compile(r"prometheus/\w+\.h\Z"),
 }
 # Vendor headers are allowed where a test or the tool looks at a store's own tables.
 VENDOR_ELSEWHERE = ("tests", "tool", "bench", "examples")

@@ -1,0 +1,10 @@
+# holdfast::prometheus: the header holdfast/prometheus.hpp, with prometheus-cpp. Nothing is compiled for it.
+function(holdfast_prometheus)
+  find_package(PkgConfig REQUIRED)
+  pkg_check_modules(HOLDFAST_PROMETHEUS_CPP REQUIRED QUIET IMPORTED_TARGET GLOBAL prometheus-cpp-core)
+  add_library(holdfast_prometheus INTERFACE)
+  add_library(holdfast::prometheus ALIAS holdfast_prometheus)
+  target_link_libraries(holdfast_prometheus INTERFACE holdfast_core PkgConfig::HOLDFAST_PROMETHEUS_CPP)
+  set_target_properties(holdfast_prometheus PROPERTIES EXPORT_NAME prometheus)
+  set_property(GLOBAL PROPERTY HOLDFAST_TARGET_prometheus holdfast_prometheus)
+endfunction()
