@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # release-check.sh [STEP...]: runs what a release must pass (docs/stability.md), all of it or the named steps. A failed step does not stop
 # the others. The result is in build/release-check.txt, with the commit that was checked, and the name in $SIGNED_OFF_BY. That is the person
-# who has looked at the pictures of the pages and is responsible for the release.
+# who has looked at the pictures of the pages and is responsible for the release. Without a name, all of it fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 declare -A does=(
@@ -9,7 +9,9 @@ declare -A does=(
   [versions]="every file that has the version has the same, and the changelog has a date"
   [lint]="formatting, clang-tidy, house rules; the links and snippets of the pages"
   [suites]="every test, in the lanes gcc, asan and tsan"
+  [clang]="every source by itself with clang, and the fast rooms of the tests"
   [nightly]="what the lanes leave out"
+  [mutants]="the tests find each seeded fault but those whose entry says that it survives"
   [deb]="Debian packages without an error of lintian"
   [test-deb]="installed in a fresh Debian, used, upgraded, purged: nothing is left"
   [package]="a tarball that runs from another folder"
@@ -19,13 +21,15 @@ declare -A does=(
   [site]="the site is built without a warning, and Chromium reads it"
   [browser]="the page of holdfast serve in Chromium"
 )
-order=(clean versions lint suites nightly deb test-deb package abi licences deploy site browser)
+order=(clean versions lint suites clang nightly mutants deb test-deb package abi licences deploy site browser)
 
 clean() { [[ -z $(git status --porcelain) ]] || { git status --short; return 1; }; }
 versions() { python3 -B packaging/versions.py --released; }
 lint() { make lint; }
 suites() { make test-all; }
+clang() { make test-clang; }
 nightly() { make test-nightly; }
+mutants() { make mutants; }
 deb() { make deb; }
 test-deb() { make test-deb; }
 package() { make package && scripts/test-package.sh; }
@@ -36,7 +40,14 @@ site() { make docs-check; }
 browser() { make test-browser; }
 
 steps=("$@")
-((${#steps[@]})) || steps=("${order[@]}")
+nobody=
+if ((${#steps[@]} == 0)); then
+  steps=("${order[@]}")
+  if [[ -z ${SIGNED_OFF_BY:-} ]]; then
+    nobody="nobody, so this is not the report of a release"
+    echo "release-check: SIGNED_OFF_BY has no name, so this will fail; all steps run" >&2
+  fi
+fi
 mkdir -p build
 report=build/release-check.txt
 { echo "commit $(git rev-parse HEAD)"; echo "began  $(date --utc +%FT%TZ)"; } >"$report"
@@ -47,6 +58,6 @@ for step in "${steps[@]}"; do
   if "$step"; then result=passed; else result=FAILED failed=1; fi
   printf '%-9s %s: %s\n' "$result" "$step" "${does[$step]}" >>"$report"
 done
-{ echo "ended  $(date --utc +%FT%TZ)"; echo "signed off by: ${SIGNED_OFF_BY:-}"; } >>"$report"
+{ echo "ended  $(date --utc +%FT%TZ)"; echo "signed off by: ${SIGNED_OFF_BY:-$nobody}"; } >>"$report"
 cat "$report"
-exit "$failed"
+[[ $failed == 0 && -z $nobody ]]
