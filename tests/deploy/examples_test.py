@@ -1,19 +1,34 @@
 #!/usr/bin/env python3
 """examples_test.py HOLDFAST: the files of examples/deploy, as far as a machine without a cluster can try them."""
+import json
 import os
 import pathlib
 import re
+import select
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
+import urllib.request
 
 import yaml
 
 HOLDFAST = sys.argv[1]
 DEPLOY = pathlib.Path(__file__).resolve().parents[2] / "examples/deploy"
 CONTROL = DEPLOY.parents[1] / "packaging/debian/control"
+BOUND = 60  # seconds; a step that takes longer hangs
+WORK = """import signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+def note(what):
+    with open(sys.argv[2], "a") as file:
+        print(sys.argv[1], what, file=file)
+note("began")
+signal.sigwait({signal.SIGTERM})
+note("ended")
+"""
 UNITS = sorted([*DEPLOY.glob("*.service"), *DEPLOY.glob("*.timer")])
 
 
@@ -34,6 +49,7 @@ class Examples(unittest.TestCase):
     def setUp(self):
         self.place = pathlib.Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, self.place)
+        (self.place / "store").write_text(f"sqlite:{self.place}/locks.db\n", encoding="utf-8")
 
     def test_systemd_accepts_the_units(self):
         for name in ("importer", "backup", "holdfast"):
@@ -48,20 +64,92 @@ class Examples(unittest.TestCase):
         """systemd-analyze also speaks of units that are installed here."""
         return [line for line in text.splitlines() if any(unit.name in line for unit in UNITS)]
 
+    def here(self, file, *command, more=()):
+        """The file's command line with a store of this test, and this command in place of its own."""
+        words = commands()[file]
+        mine = words[1:words.index("--")]
+        mine = [f"file:{self.place}/store" if word.startswith("file:") else word for word in mine]
+        mine = ["127.0.0.1:0" if word == "0.0.0.0:8080" else word for word in mine]
+        mine = ["1ms" if before == "--min-hold" else word for before, word in zip(["", *mine], mine)]
+        return [HOLDFAST, *mine, *more, "--", *command]
+
     def test_every_command_line_of_the_examples_runs(self):
-        lines = commands()
-        self.assertEqual(len(lines), 3)
-        store = self.place / "store"
-        store.write_text(f"sqlite:{self.place}/locks.db\n", encoding="utf-8")
-        for file, words in lines.items():
+        self.assertEqual(len(commands()), 3)
+        for file in commands():
             with self.subTest(file):
-                mine = words[:words.index("--")]
-                mine = [f"file:{store}" if word.startswith("file:") else word for word in mine]
-                mine = ["127.0.0.1:0" if word == "0.0.0.0:8080" else word for word in mine]
-                mine = ["1ms" if before == "--min-hold" else word for before, word in zip(["", *mine], mine)]
-                said = subprocess.run([HOLDFAST, *mine[1:], "--", "echo", "worked"], capture_output=True, text=True, timeout=60,
+                said = subprocess.run(self.here(file, "echo", "worked"), capture_output=True, text=True, timeout=BOUND,
                                       env={"PATH": os.environ["PATH"]})
                 self.assertEqual((said.returncode, said.stdout), (0, "worked\n"), said.stderr)
+
+    def start(self, file, name, **environment):
+        """An instance of the file's command line, which works until it gets TERM. done() has the work of all instances, in order."""
+        words = self.here(file, sys.executable, "-c", WORK, name, str(self.place / "done"), more=["-v"])
+        started = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env={"PATH": os.environ["PATH"], **environment})
+        self.addCleanup(started.stderr.close)
+        self.addCleanup(started.wait)
+        self.addCleanup(started.kill)
+        return started
+
+    def done(self):
+        file = self.place / "done"
+        return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+
+    def until(self, holds):
+        end = time.monotonic() + BOUND
+        while not holds():
+            self.assertLess(time.monotonic(), end, "it hangs")
+            time.sleep(0.01)
+
+    def waiters(self, lock):
+        said = subprocess.run([HOLDFAST, "show", lock, "--json", "--store", f"file:{self.place}/store"], capture_output=True, text=True)
+        return len(json.loads(said.stdout)["waiters"])
+
+    def test_the_second_single_service_is_activating_until_the_first_ends(self):
+        watchdog = re.search(r"^WatchdogSec=(\d+)s$", (DEPLOY / "single.service").read_text(encoding="utf-8"), re.M)[1]
+
+        def unit(name):
+            """What systemd hears from the unit, and the unit."""
+            heard = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            self.addCleanup(heard.close)
+            heard.settimeout(BOUND)
+            heard.bind(str(self.place / f"notify-{name}"))
+            return heard, self.start("single.service", name, NOTIFY_SOCKET=f"{self.place}/notify-{name}", WATCHDOG_USEC=f"{watchdog}000000")
+
+        def hear(heard, word):
+            self.until(lambda: heard.recv(4096).decode().startswith(word))
+
+        heard, first = unit("first")
+        hear(heard, "READY=1")
+        self.until(lambda: self.done() == ["first began"])
+        heard_of_second, second = unit("second")
+        hear(heard_of_second, "STATUS=waiting for single")
+        self.until(lambda: self.waiters("single") == 1)
+        self.assertEqual(select.select([heard_of_second], [], [], 0)[0], [])
+        first.terminate()
+        hear(heard, "STOPPING=1")
+        hear(heard_of_second, "READY=1")
+        self.until(lambda: len(self.done()) == 3)
+        self.assertEqual(self.done(), ["first began", "first ended", "second began"])
+        second.terminate()
+        self.assertEqual((first.wait(), second.wait()), (0, 0))
+
+    def test_after_the_leading_pod_is_killed_another_one_leads(self):
+        def pod(name):
+            """The pod, and what its readiness probe asks."""
+            started = self.start("kubernetes.yaml", name)
+            return started, re.search(r"on port (\d+)$", started.stderr.readline().strip())[1]
+
+        first, _ = pod("first")
+        self.until(lambda: self.done() == ["first began"])
+        second, port = pod("second")
+        self.until(lambda: self.waiters("importer") == 1)
+        first.kill()
+        self.until(lambda: self.done() == ["first began", "second began"])
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/") as answer:
+            self.assertEqual((answer.status, json.load(answer)["leader"]["pid"]), (200, second.pid))
+        second.terminate()
+        second.wait()
+        self.assertEqual(self.done(), ["first began", "second began", "second ended"])
 
     def test_the_manifests_agree_in_labels_secret_and_volume(self):
         parts = list(yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text(encoding="utf-8")))
