@@ -1,5 +1,6 @@
 """recipes.py INSTALLED_LIBRARIES WORK_DIR [CMAKE_OPTION...]: the Conan recipe and the vcpkg port, with stand-ins for the programs that run
-them: holdfast is configured from what they copy, with the options that they set. What they name must be there."""
+them: holdfast is configured from what they copy, with the options that they set. What they name must be there. vcpkg.json has only fields
+that vcpkg knows."""
 import json
 import pathlib
 import re
@@ -136,9 +137,48 @@ include("{port}/portfile.cmake")
 """
 
 
+# The fields that vcpkg documents for a manifest, a feature and a dependency, but for those of a project that is no port. vcpkg refuses
+# any other field; one that begins with $ is a comment.
+OF_A_PORT = {"name", "version", "version-semver", "version-date", "version-string", "port-version", "maintainers", "summary", "description",
+             "homepage", "documentation", "license", "supports", "dependencies", "features", "default-features"}
+OF_A_FEATURE = {"description", "supports", "dependencies"}
+OF_A_DEPENDENCY = {"name", "features", "host", "default-features", "platform", "version>="}
+IDENTIFIER = re.compile(r"(?!(prn|aux|nul|con|lpt[1-9]|com[1-9]|core|default)$)[a-z0-9]+(-[a-z0-9]+)*")
+
+
+def check_fields(what, entry, known, required):
+    check(isinstance(entry, dict), f"vcpkg.json: {what} is no object")
+    fields = {field for field in entry if not field.startswith("$")}
+    check(fields <= known, f"vcpkg.json: {what} has fields that vcpkg does not know: {sorted(fields - known)}")
+    check(required <= fields, f"vcpkg.json: {what} lacks {sorted(required - fields)}")
+
+
+def check_dependencies(what, entry):
+    for needed in entry.get("dependencies", []):
+        if isinstance(needed, dict):
+            check_fields(f"a dependency of {what}", needed, OF_A_DEPENDENCY, {"name"})
+            check(isinstance(needed.get("host", False), bool), f"vcpkg.json: host of a dependency of {what} is neither true nor false")
+            needed = needed["name"]
+        check(IDENTIFIER.fullmatch(needed), f"vcpkg.json: {what} depends on {needed}, which is no name of a port")
+
+
+def check_manifest(manifest):
+    check_fields("the port", manifest, OF_A_PORT, {"name", "version", "description", "license"})
+    check(len([field for field in manifest if field.startswith("version")]) == 1, "vcpkg.json: a port has one version")
+    check(re.fullmatch(r"\d+(\.\d+)*", manifest["version"]), f"vcpkg.json: {manifest['version']} is no version")
+    check(IDENTIFIER.fullmatch(manifest["name"]), f"vcpkg.json: {manifest['name']} is no name of a port")
+    check_dependencies("the port", manifest)
+    for name, feature in manifest["features"].items():
+        check(IDENTIFIER.fullmatch(name), f"vcpkg.json: {name} is no name of a feature")
+        check_fields(name, feature, OF_A_FEATURE, {"description"})
+        check_dependencies(name, feature)
+    check(set(manifest["default-features"]) <= set(manifest["features"]), "vcpkg.json: a default feature is none of the features")
+
+
 def vcpkg():
     port = ROOT / "packaging/vcpkg"
     manifest = json.loads((port / "vcpkg.json").read_text(encoding="utf-8"))
+    check_manifest(manifest)
     features = set(manifest["features"])
     check(features == STORES, f"the port has the features {sorted(features)}, and src has {sorted(STORES)}")
     for chosen in (features, set(manifest["default-features"])):
