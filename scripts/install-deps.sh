@@ -10,7 +10,7 @@ library=(g++ cmake pkg-config libsqlite3-dev libssl-dev libpq-dev libmariadb-dev
 programs=(libcli11-dev nlohmann-json3-dev libfmt-dev libboost-dev scdoc)  # scdoc: man pages
 case "${1:-}" in
   make)  packages=(make) ;;
-  demo)  packages=("${library[@]}" "${programs[@]}") ;;
+  demo)  packages=("${library[@]}" "${programs[@]}" python3-minimal) ;;  # for cmake/unity_groups.py
   package) packages=("${library[@]}" "${programs[@]}" python3) ;;
   bench) packages=("${library[@]}" "${programs[@]}" python3 redis-server libhiredis-dev zookeeper python3-kazoo etcd-server
                    etcd-client libcurator-recipes-java ecj memcached postgresql-15 mariadb-server) ;;
