@@ -9,6 +9,7 @@ fail() { echo "test-deb: $*" >&2; exit 1; }
 compgen -G "$debs/libholdfast0_*.deb" >/dev/null || fail "there are no packages in build/deb; make deb builds them"
 work=$(mktemp --directory --tmpdir holdfast-deb-XXXXXX)
 root=$work/root
+image=$work/image  # what the container file makes
 mkdir "$work/built"
 cp "$debs"/*.deb "$work/built/"  # make deb may go on meanwhile
 mounted=()
@@ -26,13 +27,15 @@ step() { echo "---- $*"; }
 
 step "a fresh Debian 12 from $mirror"
 mmdebstrap --quiet --variant=apt bookworm "$root" "$mirror"
-for at in proc dev; do
-  mount --rbind --make-rslave "/$at" "$root/$at"
-  mounted=("$root/$at" "${mounted[@]}")
-done
 cp /etc/resolv.conf "$root/etc/resolv.conf"
 [[ ! -e /etc/apt/apt.conf ]] || cp /etc/apt/apt.conf "$root/etc/apt/apt.conf"
 cp -r /etc/apt/apt.conf.d/. "$root/etc/apt/apt.conf.d/"
+echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/test-deb"  # nothing of it has to outlive a crash
+cp -a "$root" "$image"
+for at in {"$root","$image"}/{proc,dev}; do
+  mount --rbind --make-rslave "/${at##*/}" "$at"
+  mounted=("$at" "${mounted[@]}")
+done
 in_root() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 \
   ${http_proxy:+http_proxy=$http_proxy} ${https_proxy:+https_proxy=$https_proxy} "$@"; }
 apt() { in_root apt-get -qq -o Dpkg::Use-Pty=0 -o APT::Sandbox::User=root -y --no-install-recommends "$@" >"$work/apt.log" 2>&1 ||
@@ -54,6 +57,32 @@ says() {
   [[ $ended == "$status" ]] || fail "$* ended with $ended, not $status: $printed"
   [[ $printed == *"$words"* ]] || fail "$* does not say '$words': $printed"
 }
+
+step "the container file: its steps, in a Debian of their own"
+# Each of its instructions, on one line.
+instructions() { sed -e ':more' -e '/\\$/{N;s/\\\n//;b more' -e '}' examples/deploy/Containerfile | grep -v -e '^#' -e '^$'; }
+container() {
+  local root=$image stores="" user="" line
+  while read -r -u 3 line; do
+    case $line in
+      "FROM debian:12-slim") ;;
+      'ARG STORES="'*) stores=${line#*\"} stores=${stores%\"} ;;
+      "RUN --mount=type=bind,target=/packages "*)
+        mkdir "$root/packages"
+        cp "$work"/built/*.deb "$root/packages/"
+        in_root env STORES="$stores" sh -c "${line#*/packages}" >"$work/image.log" 2>&1 || { cat "$work/image.log"; fail "RUN failed"; }
+        rm -r "$root/packages" ;;
+      "USER "*) user=${line#USER } ;;
+      'ENTRYPOINT ["/usr/bin/holdfast"]')
+        says "stores: memory sqlite ${stores% } memcached" 0 setpriv --reuid "${user%:*}" --regid "${user#*:}" --clear-groups \
+          /usr/bin/holdfast version ;;
+      *) fail "this script cannot carry out what the container file says: $line" ;;
+    esac
+  done 3< <(instructions)
+  [[ -n $user ]] || fail "the container file names no user"
+  ! in_root dpkg-query --show libpq5 >/dev/null 2>&1 || fail "the image has the client of a store that it does not name"
+}
+container
 
 step "what others need is there before, so that what is left over is ours"
 apt update
