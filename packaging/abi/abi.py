@@ -4,17 +4,20 @@
 abi.py c LIBRARY        libholdfast-c: what the list has must be there; what is new must be added to the list
 abi.py cpp LIBRARY      libholdfast, the functions and objects of its public version node (inline ones belong to the program)
 abi.py layout RULES     what holdfast.h puts into a program: structs, as the compiler laid them out and the program RULES
-                        (tests/c/rules.c) prints them, and the values of constants
-abi.py --update c|cpp|layout LIBRARY   writes the list anew
+                        (tests/c/rules.c) prints them, the types of their fields and of the functions, and the values of constants
+abi.py driver           the headers that a driver is compiled with: driver.hpp and what it includes
+abi.py --update c|cpp|layout LIBRARY, abi.py --update driver   writes the list anew
 abi.py --drivers LIBRARY        libholdfast shows its own names only, and each driver beside it one function
 """
+import hashlib
 import pathlib
 import re
 import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-UPDATE = "python3 packaging/abi/abi.py --update {} {}"
+HEADERS = HERE.parents[1] / "include"
+UPDATE = "python3 packaging/abi/abi.py --update {}"
 
 
 def exported(library):
@@ -29,30 +32,73 @@ def strong(library, node):
     return sorted(name for kind, name, of in exported(library) if re.fullmatch(node, of) and kind in "TDBR")
 
 
-LISTS = {"c": "libholdfast-c.symbols", "cpp": "libholdfast.symbols", "layout": "libholdfast-c.layout"}
+LISTS = {"c": "libholdfast-c.symbols", "cpp": "libholdfast.symbols", "layout": "libholdfast-c.layout",
+         "driver": "driver-{}.headers"}
+GONE = {"layout": "no longer so, and a program that was compiled before has it in it",
+        "driver": "no longer so, and a driver that was compiled before has it in it"}
 
 
 def list_of(which):
-    return HERE / LISTS[which]
+    return HERE / LISTS[which].format(driver_number() if which == "driver" else "")
+
+
+def c_headers():
+    """The C headers, which are compiled into programs, without comments."""
+    return [re.sub(r"//.*", "", path.read_text(encoding="utf-8")) for path in sorted((HEADERS / "holdfast/c").glob("*.h"))]
 
 
 def constants():
-    """A line for each constant of the C headers, which are compiled into programs: its name and value."""
+    """A line for each constant: its name and value."""
     found = []
-    for path in sorted((HERE.parents[1] / "include/holdfast/c").glob("*.h")):
-        for values in re.findall(r"\benum\b[^{;]*\{([^}]*)\}", re.sub(r"//.*", "", path.read_text(encoding="utf-8"))):
-            value = -1
-            for name, _, given in (part.partition("=") for part in values.split(",") if part.strip()):
-                value = int(given) if given else value + 1
-                found.append(f"{name.strip()} {value}")
+    for values in (values for text in c_headers() for values in re.findall(r"\benum\b[^{;]*\{([^}]*)\}", text)):
+        value = -1
+        for name, _, given in (part.partition("=") for part in values.split(",") if part.strip()):
+            value = int(given) if given else value + 1
+            found.append(f"{name.strip()} {value}")
     return found
+
+
+def functions():
+    """{name: (type of the result, types of the parameters)}"""
+    found = [match for text in c_headers() for match in re.findall(r"^([\w *]+?)\b(holdfast_\w+)\(([^)]*)\);", text, re.M)]
+    return {name: (result.strip(), [] if takes == "void" else [re.sub(r"\s*\w+$", "", one.strip()) for one in takes.split(",")])
+            for result, name, takes in found}
+
+
+def prototypes():
+    return [f"{result} {name}({', '.join(takes)})" for name, (result, takes) in functions().items()]
+
+
+def fields():
+    """A line for each field of a struct: its type. Its place and size do not show the sign, or what a pointer points to."""
+    structs = [match for text in c_headers() for match in re.findall(r"^typedef struct \w+ \{([^}]*)\} (\w+);", text, re.M)]
+    return [f"{struct}.{name} {kind}" for body, struct in structs
+            for kind, name in re.findall(r"(\w[\w *]*?)\s*\b(\w+(?:\[\d+\])?);", " ".join(body.split())) if not name.startswith("unused")]
+
+
+def driver_number():
+    return re.search(r'"holdfast_store_driver_(\d+)"', (HEADERS / "holdfast/store/driver.hpp").read_text(encoding="utf-8"))[1]
+
+
+def driver_headers():
+    """A line for each header that a driver is compiled with: a digest of its code, without comments and white space."""
+    found, names = {}, ["holdfast/store/driver.hpp"]
+    for name in names:  # grows meanwhile
+        text = (HEADERS / name).read_text(encoding="utf-8")
+        names += [other for other in re.findall(r"^#include <(holdfast/[^>]+\.hpp)>", text, re.M) if other not in names]
+        tokens = re.findall(r"""//.*|/\*[\s\S]*?\*/|"(?:\\.|[^"\\\n])*"|\w[\w']*|'(?:\\.|[^'\\\n])*'|\S""", text)
+        code = " ".join(token for token in tokens if not token.startswith(("//", "/*")))
+        found[name] = hashlib.sha256(code.encode()).hexdigest()[:16]
+    return [f"{name} {digest}" for name, digest in sorted(found.items())]
 
 
 def now_in(which, library):
     """The lines that the list should have."""
     if which == "layout":
         structs = subprocess.run([library, "--layout"], check=True, capture_output=True, text=True).stdout.splitlines()
-        return structs + constants()
+        return structs + constants() + fields() + prototypes()
+    if which == "driver":
+        return driver_headers()
     return strong(library, r"HOLDFAST_\d+" if which == "c" else r"HOLDFAST_\d+\.\d+")
 
 
@@ -60,20 +106,21 @@ def readable(names):
     return subprocess.run(["c++filt"], input="\n".join(names), check=True, capture_output=True, text=True).stdout.splitlines()
 
 
-def compare(which, library):
+def compare(which, library=""):
     path = list_of(which)
+    if not path.exists():
+        sys.exit(f"there is no {path.relative_to(HERE.parents[1])}. If the number has changed by intent (docs/stability.md): "
+                 + UPDATE.format(which))
     listed, now = set(path.read_text(encoding="utf-8").splitlines()), set(now_in(which, library))
     if not now:
         sys.exit(f"{library} exports nothing: is it the right library?")
-    gone = "no longer exported, so a program that was linked with it does not start"
-    if which == "layout":
-        gone = "no longer so, and a program that was compiled before has it in it"
+    gone = GONE.get(which, "no longer exported, so a program that was linked with it does not start")
     for what, names in ((gone, listed - now), ("new, and not in the list", now - listed)):
         for name in readable(sorted(names)):
             print(f"{name}: {what}")
     if listed != now:
-        sys.exit(f"{path.relative_to(HERE.parents[1])} differs from {library}. If that is meant (docs/stability.md): "
-                 + UPDATE.format(which, library))
+        sys.exit(f"{path.relative_to(HERE.parents[1])} differs from {library or HEADERS}. If that is meant (docs/stability.md): "
+                 + UPDATE.format(f"{which} {library}".strip()))
     print(f"{len(now)} lines, as in {path.name}")
 
 
@@ -117,8 +164,10 @@ def check_drivers(library):
 
 
 def main(words):
-    if words[:1] == ["--update"] and len(words) == 3:
-        list_of(words[1]).write_text("\n".join(now_in(words[1], words[2])) + "\n", encoding="utf-8")
+    if words[:1] == ["--update"] and (words[1:] == ["driver"] or len(words) == 3):
+        list_of(words[1]).write_text("\n".join(now_in(words[1], words[-1])) + "\n", encoding="utf-8")
+    elif words == ["driver"]:
+        compare("driver")
     elif words[:1] == ["--drivers"] and len(words) == 2:
         check_drivers(words[1])
     elif len(words) == 2 and words[0] in LISTS:

@@ -4,10 +4,14 @@ import inspect
 import os
 import re
 import subprocess
+import sys
 
 import holdfast
 from holdfast import _abi
 from stores import REPOSITORY, URLS, OnAStore
+
+sys.path.insert(0, str(REPOSITORY / "packaging/abi"))
+import abi  # noqa: E402
 
 #: C functions that the package does not call, with the reason.
 WITHOUT = {
@@ -18,10 +22,7 @@ NUMBERS = {"int": ctypes.c_int, "int64_t": ctypes.c_int64, "uint32_t": ctypes.c_
 
 def functions_of_the_header():
     """{name without prefix: the types of its parameters}"""
-    text = "".join(path.read_text(encoding="utf-8") for path in sorted((REPOSITORY / "include/holdfast/c").glob("*.h")))
-    text = re.sub(r"//[^\n]*", "", text)
-    found = re.findall(r"^[\w *]+ holdfast_(\w+)\(([^)]*)\);", text, re.M)
-    return {name: [] if takes == "void" else [re.sub(r"\s*\w+$", "", one.strip()) for one in takes.split(",")] for name, takes in found}
+    return {name.removeprefix("holdfast_"): takes for name, (_, takes) in abi.functions().items()}
 
 
 class Layout(OnAStore):
