@@ -1,8 +1,10 @@
 /* Rules of the C interface, tested by a C99 program that includes only the public header.
  *   rules --list          the names of the rules
- *   rules URL RULE        tests one rule on this store; exits with 0 if it holds
- *   rules URL --release   a release while another waits; prints the error's text if it fails
- *   rules --layout        sizes and offsets of the structs, for the bindings' tests */
+ *   rules URL RULE NODE NODE   tests one rule on this store; exits with 0 if it holds. The nodes
+ * are the URLs of two more stores of this kind rules URL --release   a release while another waits;
+ * prints the error's text if it fails rules URL --hangs     calls of a server that the caller stops
+ * and resumes, when told to rules URL --unconfirmed   the same for a lease that is closed without
+ * its answer rules --layout        sizes and offsets of the structs, for the bindings' tests */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +20,7 @@
 #include <unistd.h>
 
 static const char* url;
+static const char* nodes_urls[3]; /* independent stores, for a redlock; the first is `url` */
 static holdfast_session_options options = {.size = sizeof(holdfast_session_options)};
 static holdfast_session *store, *other; /* for the store these are two programs */
 static holdfast_error why = {.size = sizeof(holdfast_error)};
@@ -152,10 +155,13 @@ static void* waits(void* of) {
   __atomic_store_n(&w->ended, 1, __ATOMIC_RELEASE);
   return NULL;
 }
-/* Waits until the waiter is queued; its end before that is a failure. `w` is NULL: no thread. */
+static void await_waiters(const char* name, uint32_t count) {
+  while (waiters(name) < count) (void)sched_yield();
+}
+/* Waits until the waiter is queued; its end before that is a failure. */
 static void await_waiter(const char* name, const struct waiter* w) {
   while (waiters(name) == 0) {
-    CHECK(w == NULL || !__atomic_load_n(&w->ended, __ATOMIC_ACQUIRE));
+    CHECK(!__atomic_load_n(&w->ended, __ATOMIC_ACQUIRE));
     (void)sched_yield();
   }
 }
@@ -414,7 +420,7 @@ static void a_lock_granted_to_a_closed_queue_is_released(void) {
   holdfast_lease* held = taken(mutex_of(other, "m"));
   const holdfast_wait how = told_to(queue, 1);
   OK(holdfast_acquire(mutex_of(store, "m"), &how, NULL, &why));
-  await_waiter("m", NULL);
+  await_waiters("m", 1);
   OK(holdfast_close(queue, &why));
   OK(holdfast_release(held, NULL, &why));
   /* The lock is granted to the closed queue, and the library releases it. */
@@ -969,40 +975,57 @@ static void a_limiter_grants_its_tokens_and_then_returns_the_waiting_time(void) 
 }
 
 static void a_multi_lock_takes_all_or_nothing(void) {
-  holdfast_lock *semaphore = NULL, *all = NULL;
+  holdfast_lock *semaphore = NULL, *readers = NULL, *writers = NULL, *all = NULL;
   OK(holdfast_semaphore(store, "s", 3, NULL, &semaphore, &why));
+  OK(holdfast_shared_mutex(other, "rw", HOLDFAST_FIFO, NULL, &readers, &why));
+  OK(holdfast_shared_mutex(store, "rw", HOLDFAST_FIFO, NULL, &writers, &why));
   const holdfast_member members[] = {{.lock = mutex_of(store, "a")},
-                                     {.lock = semaphore, .permits = 2}};
-  OK(holdfast_multi_lock(members, 2, &all, &why));
+                                     {.lock = semaphore, .permits = 2},
+                                     {.lock = readers, .shared = 1}};
+  OK(holdfast_multi_lock(members, 3, &all, &why)); /* over two sessions */
   holdfast_lease* single = taken(mutex_of(other, "a"));
   GIVES(HOLDFAST_BUSY, tried(all));
   OK(holdfast_release(single, NULL, &why));
+  single = taken(writers);
+  GIVES(HOLDFAST_BUSY, tried(all));
+  GIVES(HOLDFAST_OK, tried(mutex_of(other, "a"))); /* nothing was kept */
+  OK(holdfast_release(single, NULL, &why));
   holdfast_lease* lease = taken(all);
-  uint64_t fences[2] = {0, 0};
-  uint32_t count = 1;
+  uint64_t fences[3] = {0, 0, 0};
+  uint32_t count = 1, free_now = 0;
   GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_lease_fences(lease, fences, &count, &why));
-  CHECK(count == 2 && fences[0] == 0);
+  CHECK(count == 3 && fences[0] == 0);
   OK(holdfast_lease_fences(lease, fences, &count, &why));
-  CHECK(fences[0] > 0 && fences[1] > 0);
+  CHECK(fences[0] > 0 && fences[1] > 0 && fences[2] > 0);
   GIVES(HOLDFAST_BUSY, tried(mutex_of(other, "a")));
+  OK(holdfast_semaphore_available(semaphore, &free_now, &why));
+  CHECK(free_now == 1);
+  GIVES(HOLDFAST_BUSY, tried(writers));
+  const holdfast_wait once = timed(HOLDFAST_ONE_TRY);
+  OK(holdfast_acquire_shared(writers, &once, &single, &why)); /* it reads, too */
+  OK(holdfast_release(single, NULL, &why));
   OK(holdfast_release(lease, NULL, &why));
+  GIVES(HOLDFAST_OK, tried(writers));
   GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_multi_lock(NULL, 1, &all, &why));
   GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_multi_lock(members, 0, &all, &why));
 }
 
 static void a_redlock_is_held_by_a_majority(void) {
   holdfast_session* nodes[3] = {NULL, NULL, NULL};
-  char name[64];
-  for (int i = 0; i < 3; ++i) {
-    (void)snprintf(name, sizeof name, "memory:node-%d", i);
-    OK(holdfast_open(name, NULL, &nodes[i], &why));
-  }
+  for (int i = 0; i < 3; ++i) OK(holdfast_open(nodes_urls[i], &options, &nodes[i], &why));
   holdfast_lock *mine = NULL, *theirs = NULL;
   OK(holdfast_redlock(nodes, 3, "q", NULL, &mine, &why));
   OK(holdfast_redlock(nodes, 3, "q", NULL, &theirs, &why));
   holdfast_lease* lease = taken(mine);
   CHECK(info_of(lease).fence > 0);
   GIVES(HOLDFAST_BUSY, tried(theirs));
+  uint32_t votes = 0;
+  for (int i = 0; i < 3; ++i) {
+    holdfast_name_info info = {.size = sizeof info};
+    OK(holdfast_show(nodes[i], "q", &info, &why));
+    votes += info.holders;
+  }
+  CHECK(votes >= 2);
   holdfast_queue* queue = NULL;
   OK(holdfast_queue_open(&queue, NULL, &why));
   GIVES(HOLDFAST_UNSUPPORTED, holdfast_lease_extend(lease, 0, &why));
@@ -1030,6 +1053,151 @@ static void a_redlock_is_held_by_a_majority(void) {
   CHECK(next_of(queue).code == HOLDFAST_CANCELLED);
   OK(holdfast_release(next, NULL, &why));
   GIVES(HOLDFAST_OK, tried(mine));
+}
+
+/* ---- effects of options ---------------------------------------------------------------------- */
+
+static holdfast_session* a_third(void) {
+  holdfast_session* session = NULL;
+  OK(holdfast_open(url, &options, &session, &why));
+  return session;
+}
+
+static holdfast_lock* candidate_of(holdfast_session* session, int32_t priority) {
+  const holdfast_election_options stands = {.size = sizeof stands, .priority = priority};
+  holdfast_lock* election = NULL;
+  OK(holdfast_election(session, "e", &stands, &election, &why));
+  return election;
+}
+
+static void the_candidate_with_the_greatest_priority_leads_next(void) {
+  holdfast_queue* queue = NULL;
+  OK(holdfast_queue_open(&queue, NULL, &why));
+  const holdfast_wait first = told_to(queue, 1), second_one = told_to(queue, 2);
+  holdfast_lease* leads = taken(candidate_of(store, 0));
+  OK(holdfast_acquire(candidate_of(other, -1), &first, NULL, &why));
+  await_waiters("e", 1);
+  OK(holdfast_acquire(candidate_of(a_third(), 1), &second_one, NULL, &why));
+  await_waiters("e", 2);
+  OK(holdfast_release(leads, NULL, &why));
+  holdfast_event event = next_of(queue);
+  CHECK(event.code == HOLDFAST_OK && event.tag == 2);
+  OK(holdfast_release(event.lease, NULL, &why));
+  event = next_of(queue);
+  CHECK(event.code == HOLDFAST_OK && event.tag == 1);
+}
+
+static holdfast_lock* shared_of(holdfast_session* session, const char* name, int preference) {
+  holdfast_lock* lock = NULL;
+  OK(holdfast_shared_mutex(session, name, preference, NULL, &lock, &why));
+  return lock;
+}
+
+static void readers_first_pass_a_waiting_writer(void) {
+  const holdfast_wait once = timed(HOLDFAST_ONE_TRY);
+  const char* const names[] = {"fifo", "readers"};
+  holdfast_queue* queue = NULL;
+  OK(holdfast_queue_open(&queue, NULL, &why));
+  const holdfast_wait waits_for_it = told_to(queue, 1);
+  for (int preference = HOLDFAST_FIFO; preference <= HOLDFAST_READERS_FIRST; ++preference) {
+    const char* const name = names[preference];
+    holdfast_lease *reads = NULL, *passes = NULL;
+    OK(holdfast_acquire_shared(shared_of(store, name, preference), &once, &reads, &why));
+    OK(holdfast_acquire(shared_of(other, name, preference), &waits_for_it, NULL, &why));
+    await_waiters(name, 1);
+    GIVES(preference == HOLDFAST_FIFO ? HOLDFAST_BUSY : HOLDFAST_OK,
+          holdfast_acquire_shared(shared_of(a_third(), name, preference), &once, &passes, &why));
+    if (passes != NULL) OK(holdfast_release(passes, NULL, &why));
+    OK(holdfast_release(reads, NULL, &why));
+    CHECK(next_of(queue).code == HOLDFAST_OK);
+  }
+}
+
+static void writers_first_pass_a_waiting_reader(void) {
+  const int preferences[] = {HOLDFAST_FIFO, HOLDFAST_WRITERS_FIRST};
+  const char* const names[] = {"fifo", "writers"};
+  holdfast_queue* queue = NULL;
+  OK(holdfast_queue_open(&queue, NULL, &why));
+  const holdfast_wait reads = told_to(queue, 1), writes = told_to(queue, 2);
+  for (int i = 0; i < 2; ++i) {
+    holdfast_lease* held = taken(shared_of(store, names[i], preferences[i]));
+    OK(holdfast_acquire_shared(shared_of(other, names[i], preferences[i]), &reads, NULL, &why));
+    await_waiters(names[i], 1);
+    OK(holdfast_acquire(shared_of(a_third(), names[i], preferences[i]), &writes, NULL, &why));
+    await_waiters(names[i], 2);
+    OK(holdfast_release(held, NULL, &why));
+    holdfast_event event = next_of(queue);
+    CHECK(event.code == HOLDFAST_OK && event.tag == (i == 0 ? 1 : 2));
+    OK(holdfast_release(event.lease, NULL, &why));
+    CHECK(next_of(queue).code == HOLDFAST_OK);
+  }
+}
+
+static void a_waiter_behind_max_waiters_is_refused_at_once(void) {
+  const holdfast_lock_options few = {.size = sizeof few, .max_waiters = 1};
+  holdfast_lock* lock = NULL;
+  holdfast_queue* queue = NULL;
+  OK(holdfast_mutex(store, "m", &few, &lock, &why));
+  OK(holdfast_queue_open(&queue, NULL, &why));
+  const holdfast_wait told = told_to(queue, 1);
+  holdfast_lease* lease = taken(lock);
+  for (int i = 0; i < 3; ++i) OK(holdfast_acquire(lock, &told, NULL, &why));
+  CHECK(next_of(queue).code == HOLDFAST_OVERLOADED && why.retryable);
+  CHECK(next_of(queue).code == HOLDFAST_OVERLOADED);
+  OK(holdfast_release(lease, NULL, &why));
+  CHECK(next_of(queue).code == HOLDFAST_OK);
+}
+
+static uint32_t holders(holdfast_session* session, const char* name) {
+  holdfast_name_info info = {.size = sizeof info};
+  OK(holdfast_show(session, name, &info, &why));
+  return info.holders;
+}
+
+static void an_idle_mutex_with_linger_stays_until_another_wants_it(void) {
+  const holdfast_lock_options stays = {.size = sizeof stays, .linger_us = hour_us};
+  holdfast_lock* lock = NULL;
+  OK(holdfast_release(taken(mutex_of(store, "m")), NULL, &why));
+  CHECK(holders(other, "m") == 0);
+  OK(holdfast_mutex(store, "m", &stays, &lock, &why));
+  OK(holdfast_release(taken(lock), NULL, &why));
+  CHECK(holders(other, "m") == 1);
+  OK(holdfast_release(taken(mutex_of(other, "m")), NULL, &why));
+}
+
+static uint64_t tokens_left(holdfast_limiter* limiter) {
+  holdfast_decision d = {.size = sizeof d};
+  OK(holdfast_limiter_peek(limiter, 1, NULL, 0, &d, &why));
+  return d.remaining;
+}
+
+static void local_tokens_are_taken_at_once_and_given_out_by_the_process(void) {
+  const holdfast_rule rule = {.tokens = 100, .per_us = 100 * hour_us};
+  const holdfast_wait once = timed(HOLDFAST_ONE_TRY);
+  holdfast_limiter *mine = NULL, *theirs = NULL;
+  holdfast_decision d = {.size = sizeof d};
+  OK(holdfast_limiter_open(store, "r", &rule, 1, 10, &mine, &why));
+  OK(holdfast_limiter_open(other, "r", &rule, 1, 0, &theirs, &why));
+  for (int i = 0; i < 10; ++i) {
+    OK(holdfast_limiter_take(mine, 1, NULL, 0, &once, &d, &why));
+    CHECK(d.taken == 1 && tokens_left(theirs) == 90);
+  }
+  OK(holdfast_limiter_take(mine, 1, NULL, 0, &once, &d, &why));
+  CHECK(d.taken == 1 && tokens_left(theirs) == 80);
+}
+
+static void tokens_of_an_interval_come_back_all_at_once(void) {
+  const holdfast_wait once = timed(HOLDFAST_ONE_TRY);
+  const char* const names[] = {"one by one", "at once"};
+  for (uint32_t interval = 0; interval < 2; ++interval) {
+    const holdfast_rule rule = {.tokens = 4, .per_us = hour_us, .interval = interval};
+    holdfast_limiter* limiter = NULL;
+    holdfast_decision d = {.size = sizeof d};
+    OK(holdfast_limiter_open(store, names[interval], &rule, 1, 0, &limiter, &why));
+    OK(holdfast_limiter_take(limiter, 4, NULL, 0, &once, &d, &why));
+    OK(holdfast_limiter_peek(limiter, 1, NULL, 0, &d, &why));
+    CHECK(d.taken == 0 && (interval == 1) == (d.wait_us > hour_us / 2)); /* or a quarter */
+  }
 }
 
 /* ---- extreme times --------------------------------------------------------------------------- */
@@ -1071,8 +1239,6 @@ static void extreme_times_of_sessions_and_locks_are_used_or_refused(void) {
 
 static void extreme_times_of_other_primitives_are_used_or_refused(void) {
   const holdfast_wait once = timed(HOLDFAST_ONE_TRY);
-  holdfast_session* node = NULL;
-  OK(holdfast_open("memory:node", NULL, &node, &why));
   for (int e = 0; e < extremes_count; ++e) {
     const int64_t t = extremes[e];
     holdfast_latch* latch = NULL;
@@ -1102,7 +1268,9 @@ static void extreme_times_of_other_primitives_are_used_or_refused(void) {
         : i == 1 ? &each[i].node_timeout_ms
                  : &each[i].trust_after_ms) = t;
       holdfast_lock* lock = NULL;
-      if (used(holdfast_redlock(&node, 1, "q", &each[i], &lock, &why))) OK(tried(lock));
+      if (!used(holdfast_redlock(&store, 1, "q", &each[i], &lock, &why))) continue;
+      const int untrusted = i == 2 && t > 0 && strncmp(url, "redis", 5) == 0; /* it started later */
+      GIVES(untrusted ? HOLDFAST_UNAVAILABLE : HOLDFAST_OK, tried(lock));
     }
   }
 }
@@ -1161,6 +1329,8 @@ static void refused_everywhere(void* bad, int for_leases) {
   uint32_t n = 1;
   uint64_t fence = 0;
   char text[256];
+  holdfast_queue* queue = NULL;
+  OK(holdfast_queue_open(&queue, NULL, &why));
   GIVES(wrong, holdfast_session_url(bad, text, sizeof text, &why));
   GIVES(wrong, holdfast_show(bad, "m", &about, &why));
   GIVES(wrong, holdfast_force_release(bad, "m", NULL, NULL, &why));
@@ -1211,8 +1381,10 @@ static void refused_everywhere(void* bad, int for_leases) {
   GIVES(for_leases, holdfast_lease_fences(bad, &fence, &n, &why));
   GIVES(for_leases, holdfast_lease_check(bad, &why));
   GIVES(for_leases, holdfast_lease_extend(bad, 0, &why));
+  GIVES(for_leases, holdfast_lease_watch(bad, queue, 1, &why));
   GIVES(for_leases, holdfast_release(bad, NULL, &why));
-  CHECK(why.message[0] != 0 && lock == NULL && lease == NULL);
+  OK(holdfast_close(queue, &why));
+  CHECK(lock == NULL && lease == NULL);
 }
 
 static void every_function_refuses_null_and_closed_handles(void) {
@@ -1241,6 +1413,7 @@ static void a_handle_of_another_type_is_refused(void) {
   how = timed(0);
   how.stop = (void*)lock;
   GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_acquire(lock, &how, &lease, &why));
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_lease_watch(lease, (void*)lock, 1, &why));
   OK(holdfast_release(lease, NULL, &why));
 }
 
@@ -1296,6 +1469,47 @@ static void fields_unknown_to_this_library_are_set_to_zero_in_results(void) {
   GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_close(NULL, &later_why.known));
   CHECK(later_why.known.code == HOLDFAST_INVALID_ARGUMENT && later_why.known.unused[0] == 0);
   CHECK(later_why.unknown == 0 && later_why.behind == 77);
+}
+
+/* The only struct that has got fields since its first version. */
+static void a_struct_of_an_earlier_version_gets_its_fields_and_no_byte_behind_them(void) {
+  struct {
+    uint32_t size, taken;
+    int64_t wait_us;
+    uint64_t limit, remaining;
+    int64_t reset_us;
+    char rule[256];
+    uint64_t behind[17];
+  } first = {.size = offsetof(holdfast_decision, tokens)};
+  CHECK(sizeof first == sizeof(holdfast_decision));
+  memset(first.behind, 77, sizeof first.behind);
+  uint64_t untouched[17];
+  memcpy(untouched, first.behind, sizeof untouched);
+  void* const shorter = &first;
+  const holdfast_rule rule = {.tokens = 3, .per_us = hour_us, .name = "hourly"};
+  const holdfast_wait once = timed(HOLDFAST_ONE_TRY);
+  holdfast_limiter* limiter = NULL;
+  holdfast_queue* queue = NULL;
+  OK(holdfast_limiter_open(store, "r", &rule, 1, 0, &limiter, &why));
+  OK(holdfast_limiter_take(limiter, 1, NULL, 0, &once, shorter, &why));
+  CHECK(first.taken == 1 && first.limit == 3 && first.remaining == 2);
+  CHECK(strcmp(first.rule, "hourly") == 0);
+  OK(holdfast_limiter_peek(limiter, 3, NULL, 0, shorter, &why));
+  CHECK(first.taken == 0 && first.wait_us > 0);
+  OK(holdfast_limiter_reserve(limiter, 1, 0, NULL, 0, shorter, &why));
+  CHECK(first.taken == 1 && first.remaining == 1);
+  /* It does not say how many tokens were taken, and when they are there. */
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_limiter_give_back(limiter, shorter, NULL, 0, &why));
+  OK(holdfast_queue_open(&queue, NULL, &why));
+  const holdfast_wait told = told_to(queue, 5);
+  holdfast_event event = {.size = sizeof event};
+  OK(holdfast_limiter_take(limiter, 1, NULL, 0, &told, NULL, &why));
+  OK(holdfast_queue_next_decision(queue, 30 * second, &event, shorter, &why));
+  CHECK(first.taken == 1 && first.remaining == 0);
+  CHECK(first.size == offsetof(holdfast_decision, tokens));
+  CHECK(memcmp(first.behind, untouched, sizeof untouched) == 0);
+  first.size -= 1;
+  GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_limiter_peek(limiter, 1, NULL, 0, shorter, &why));
 }
 
 static void unused_fields_must_be_zero(void) {
@@ -1520,6 +1734,13 @@ static const struct {
     RULE(a_limiter_grants_its_tokens_and_then_returns_the_waiting_time),
     RULE(a_multi_lock_takes_all_or_nothing),
     RULE(a_redlock_is_held_by_a_majority),
+    RULE(the_candidate_with_the_greatest_priority_leads_next),
+    RULE(readers_first_pass_a_waiting_writer),
+    RULE(writers_first_pass_a_waiting_reader),
+    RULE(a_waiter_behind_max_waiters_is_refused_at_once),
+    RULE(an_idle_mutex_with_linger_stays_until_another_wants_it),
+    RULE(local_tokens_are_taken_at_once_and_given_out_by_the_process),
+    RULE(tokens_of_an_interval_come_back_all_at_once),
     RULE(extreme_times_of_sessions_and_locks_are_used_or_refused),
     RULE(extreme_times_of_other_primitives_are_used_or_refused),
     RULE(extreme_times_of_waits_are_used),
@@ -1528,6 +1749,7 @@ static const struct {
     RULE(required_pointers_must_not_be_null),
     RULE(a_wrong_size_is_refused),
     RULE(fields_unknown_to_this_library_are_set_to_zero_in_results),
+    RULE(a_struct_of_an_earlier_version_gets_its_fields_and_no_byte_behind_them),
     RULE(unused_fields_must_be_zero),
     RULE(options_for_deadlocks_of_threads_are_refused),
     RULE(a_field_of_a_later_version_is_refused_only_if_it_is_set),
@@ -1597,8 +1819,49 @@ static int release_while_another_waits(void) {
   holdfast_lease* lease = taken(mutex_of(store, "m"));
   const holdfast_wait how = told_to(queue, 1);
   OK(holdfast_acquire(mutex_of(other, "m"), &how, NULL, &why));
-  await_waiter("m", NULL);
+  await_waiters("m", 1);
   if (holdfast_release(lease, NULL, &why) != HOLDFAST_OK) puts(why.message);
+  return 0;
+}
+
+/* Tells the caller, and waits until it has done its part. */
+static void in_turn(const char* now) {
+  puts(now);
+  CHECK(fflush(stdout) == 0);
+  CHECK(getchar() == '\n');
+}
+
+static int a_server_that_hangs(void) {
+  OK(holdfast_open(url, &options, &store, &why));
+  const holdfast_lock_options a_minute = {.size = sizeof a_minute, .lease_ms = 60000};
+  holdfast_lock* lock = NULL;
+  OK(holdfast_mutex(store, "m", &a_minute, &lock, &why));
+  holdfast_lease* lease = taken(lock);
+  CHECK(info_of(lease).state == HOLDFAST_HELD);
+  in_turn("held");
+  GIVES(HOLDFAST_UNAVAILABLE, tried(mutex_of(store, "n")));
+  CHECK(why.code == HOLDFAST_UNAVAILABLE && why.retryable && !why.lease_gone && why.store[0] != 0);
+  GIVES(HOLDFAST_UNAVAILABLE, holdfast_lease_extend(lease, 0, &why));
+  CHECK(info_of(lease).state == HOLDFAST_SUSPECT && info_of(lease).remaining_ns > 0);
+  OK(holdfast_lease_check(lease, &why));
+  in_turn("suspect");
+  OK(holdfast_lease_extend(lease, 0, &why));
+  CHECK(info_of(lease).state == HOLDFAST_HELD);
+  OK(holdfast_release(lease, NULL, &why));
+  return 0;
+}
+
+static int a_close_without_the_answer(void) {
+  OK(holdfast_open(url, &options, &store, &why));
+  OK(holdfast_open(url, &options, &other, &why));
+  const holdfast_lock_options given = {.size = sizeof given, .unconfirmed_release = 1};
+  holdfast_lock* lock = NULL;
+  OK(holdfast_mutex(store, "m", &given, &lock, &why));
+  holdfast_lease* lease = taken(lock);
+  in_turn("held");
+  OK(holdfast_close(lease, &why));
+  in_turn("closed");
+  OK(holdfast_release(taken(mutex_of(other, "m")), NULL, &why));
   return 0;
 }
 
@@ -1612,10 +1875,13 @@ int main(int argc, char** argv) {
     print_layout();
     return 0;
   }
-  if (argc != 3) return 2;
+  if (argc != 3 && argc != 5) return 2;
   (void)alarm(50); /* a wait that should have ended must not outlive its test */
   url = argv[1];
   if (strcmp(argv[2], "--release") == 0) return release_while_another_waits();
+  if (strcmp(argv[2], "--hangs") == 0) return a_server_that_hangs();
+  if (strcmp(argv[2], "--unconfirmed") == 0) return a_close_without_the_answer();
+  for (int i = 0; i < 3 && argc == 5; ++i) nodes_urls[i] = i == 0 ? url : argv[2 + i];
   for (size_t i = 0; i < count; ++i) {
     if (strcmp(rules[i].name, argv[2]) != 0) continue;
     options.name_prefix = argv[2];
