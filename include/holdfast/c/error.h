@@ -6,6 +6,16 @@
 extern "C" {
 #endif
 
+// For every function of this interface: any thread may call it, also while others use the same
+// handles (holdfast_leaders: one thread at a time). A NULL or closed handle, a handle of another
+// type, a wrong `size` and a required pointer that is NULL give HOLDFAST_INVALID_ARGUMENT; where a
+// lease is expected, each handle but NULL that is none gives HOLDFAST_NOT_OWNER. A handle of the
+// parent gives HOLDFAST_FORKED in a forked child. Without memory a call gives HOLDFAST_OVERLOADED.
+// A call that costs a round trip can also fail as the store does: HOLDFAST_UNAVAILABLE,
+// HOLDFAST_OVERLOADED, HOLDFAST_KIND_MISMATCH, and the codes from HOLDFAST_FOREIGN_DATA to
+// HOLDFAST_NOT_PERMITTED. Comments name what else a function returns. The end of a name has the
+// unit: _ns, _us, _ms, _s.
+
 /// The result of a call. The numbers are those of holdfast::errc and never change.
 enum holdfast_code {
   HOLDFAST_OK = 0,
@@ -49,6 +59,8 @@ typedef struct holdfast_error {
   char store[1024];    ///< the URL of the store, never with a password
   char message[4096];  ///< the whole error, for people
 } holdfast_error;
+
+// These three cannot fail, and cost no round trip.
 
 /// The version of this interface, which is also in the library's name (libholdfast-c.so.0). While
 /// it stays the same, functions and fields are only added.

@@ -21,8 +21,8 @@ typedef struct holdfast_lease_info {
   char short_id[16];     ///< names this acquisition in logs and for holdfast_force_release
 } holdfast_lease_info;
 
-/// State, fence and name of a lease. Pass the fence to the resource, which refuses smaller ones. No
-/// round trip.
+/// State, fence and name of a lease, also of one that was lost. Pass the fence to the resource,
+/// which refuses smaller ones. No round trip.
 int holdfast_lease_info_of(holdfast_lease* lease, holdfast_lease_info* info, holdfast_error* why);
 
 /// The fences of a multi-lock's members, in the order of the members; for other leases the one

@@ -45,12 +45,14 @@ typedef struct holdfast_decision {
 /// 1 to 16 rules, under version 0; all programs that use the name state the same rules, or another
 /// version (C++: rate_limiter::change_rules). Otherwise a take returns HOLDFAST_CAPACITY_MISMATCH.
 /// `local_tokens`: if 2 or more, the process takes this many tokens at once, and gives them out
-/// without a round trip (0: off). Making a limiter costs no round trip.
+/// without a round trip (0: off). HOLDFAST_INVALID_NAME; HOLDFAST_INVALID_ARGUMENT for rules that
+/// cannot be kept, or more local_tokens than a bucket holds. No round trip.
 int holdfast_limiter_open(holdfast_session* session, const char* name, const holdfast_rule* rules,
                           uint32_t count, uint64_t local_tokens, holdfast_limiter** limiter,
                           holdfast_error* why);
 /// Takes n tokens from the bucket of every rule, or nothing. If `how` is NULL or without a limit,
-/// it waits until there are enough tokens; with one try it answers at once. If its stop was
+/// it waits until there are enough tokens; with one try it answers at once. More than a bucket can
+/// hold, and a key without a part of the rules: HOLDFAST_INVALID_ARGUMENT. If its stop was
 /// requested and nothing is taken: HOLDFAST_CANCELLED. In the event, number is `taken`, and wait_us
 /// is that of the decision; holdfast_queue_next_decision returns all of it. Tokens that were taken
 /// for an event that nobody reads stay taken. One round trip. A try without a queue for fewer
@@ -64,11 +66,12 @@ int holdfast_limiter_take(holdfast_limiter* limiter, uint64_t n, const holdfast_
 int holdfast_queue_next_decision(holdfast_queue* queue, int64_t timeout_ns, holdfast_event* event,
                                  holdfast_decision* decision, holdfast_error* why);
 /// Reserves n tokens that will be there within `longest_wait_us`, and does not wait. One round
-/// trip.
+/// trip. Errors as holdfast_limiter_take.
 int holdfast_limiter_reserve(holdfast_limiter* limiter, uint64_t n, int64_t longest_wait_us,
                              const holdfast_part* key, uint32_t parts, holdfast_decision* decision,
                              holdfast_error* why);
-/// Returns the decision of one try, and takes nothing. One round trip.
+/// Returns the decision of one try, and takes nothing. One round trip. Errors as
+/// holdfast_limiter_take.
 int holdfast_limiter_peek(holdfast_limiter* limiter, uint64_t n, const holdfast_part* key,
                           uint32_t parts, holdfast_decision* decision, holdfast_error* why);
 /// Gives back all tokens that this decision took and nobody used, under the same key. Requests that
@@ -77,7 +80,7 @@ int holdfast_limiter_peek(holdfast_limiter* limiter, uint64_t n, const holdfast_
 /// took nothing, or says that it took more than a limiter can count. One round trip.
 int holdfast_limiter_give_back(holdfast_limiter* limiter, const holdfast_decision* taken,
                                const holdfast_part* key, uint32_t parts, holdfast_error* why);
-/// The same for n tokens that count as taken now. One round trip.
+/// The same for n tokens that count as taken now. Errors as holdfast_limiter_take. One round trip.
 int holdfast_limiter_refund(holdfast_limiter* limiter, uint64_t n, const holdfast_part* key,
                             uint32_t parts, holdfast_error* why);
 

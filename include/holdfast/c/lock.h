@@ -40,17 +40,18 @@ enum holdfast_preference {
   HOLDFAST_READERS_FIRST,  ///< readers pass waiting writers
   HOLDFAST_WRITERS_FIRST,  ///< writers pass waiting readers
 };
-/// Many readers or one writer.
+/// Many readers or one writer. `preference` is a holdfast_preference. Errors as holdfast_mutex.
 int holdfast_shared_mutex(holdfast_session* session, const char* name, int preference,
                           const holdfast_lock_options* options, holdfast_lock** lock,
                           holdfast_error* why);
 
-/// `capacity` permits, from 1 to 2^30. All programs state the same number
-/// (HOLDFAST_CAPACITY_MISMATCH).
+/// `capacity` permits, from 1 to 2^30. All programs state the same number; otherwise an acquisition
+/// returns HOLDFAST_CAPACITY_MISMATCH. Errors as holdfast_mutex.
 int holdfast_semaphore(holdfast_session* session, const char* name, uint32_t capacity,
                        const holdfast_lock_options* options, holdfast_lock** lock,
                        holdfast_error* why);
-/// The number of free permits at this moment. One round trip.
+/// The number of free permits at this moment. One round trip. For other locks
+/// HOLDFAST_INVALID_ARGUMENT.
 int holdfast_semaphore_available(holdfast_lock* semaphore, uint32_t* permits, holdfast_error* why);
 
 typedef struct holdfast_election_options {
@@ -70,19 +71,22 @@ typedef struct holdfast_leader {
   char program[256];
 } holdfast_leader;
 /// One of many candidates leads. To campaign, acquire the lock; the lease is the leadership, and
-/// its fence is the term.
+/// its fence is the term. Errors as holdfast_mutex.
 int holdfast_election(holdfast_session* session, const char* name,
                       const holdfast_election_options* options, holdfast_lock** lock,
                       holdfast_error* why);
-/// The present leader. One round trip.
+/// The present leader. One round trip. For other locks HOLDFAST_INVALID_ARGUMENT.
 int holdfast_election_leader(holdfast_lock* election, holdfast_leader* leader, holdfast_error* why);
 /// The leaders of an election, one after the other, as holdfast::leaders. For one thread at a time.
 typedef struct holdfast_leaders holdfast_leaders;
+/// Makes a handle for holdfast_leaders_next. No round trip. For other locks
+/// HOLDFAST_INVALID_ARGUMENT.
 int holdfast_election_observe(holdfast_lock* election, holdfast_leaders** leaders,
                               holdfast_error* why);
 /// The next leader after the one that was returned last. With a queue, the event contains the term
 /// (event.number), and holdfast_leaders_found() returns the rest; closing the handle ends the wait
-/// with HOLDFAST_CANCELLED. Polls about twice a second, one round trip each.
+/// with HOLDFAST_CANCELLED. HOLDFAST_TIMED_OUT if there is none in time. Polls about twice a
+/// second, one round trip each.
 int holdfast_leaders_next(holdfast_leaders* leaders, const holdfast_wait* how,
                           holdfast_leader* leader, holdfast_error* why);
 /// The leader that holdfast_leaders_next() found last, with or without a queue. The term is 0 if it
@@ -94,7 +98,8 @@ typedef struct holdfast_member {
   uint32_t shared;      ///< 1: as a reader (shared mutex)
   uint32_t permits;     ///< how many (semaphore); 0: one
 } holdfast_member;
-/// All of several names, on one session or several, or none.
+/// All of several names, on one session or several, or none. HOLDFAST_INVALID_ARGUMENT if there is
+/// no member.
 int holdfast_multi_lock(const holdfast_member* members, uint32_t count, holdfast_lock** lock,
                         holdfast_error* why);
 
@@ -107,7 +112,8 @@ typedef struct holdfast_redlock_options {
   const char* reason;       ///< for people. NULL: none
 } holdfast_redlock_options;
 /// A lock on a majority of independent stores. Closing the lock and the sessions does not end
-/// a wait with a queue: give it a limit or a stop.
+/// a wait with a queue: give it a limit or a stop. Errors as holdfast_mutex. The first acquisition
+/// returns HOLDFAST_INVALID_ARGUMENT if two sessions have the same store.
 int holdfast_redlock(holdfast_session* const* nodes, uint32_t count, const char* name,
                      const holdfast_redlock_options* options, holdfast_lock** lock,
                      holdfast_error* why);
@@ -118,19 +124,23 @@ int holdfast_redlock(holdfast_session* const* nodes, uint32_t count, const char*
 /// free; docs/mutex.md and the pages of the others say what waiting costs.
 int holdfast_acquire(holdfast_lock* lock, const holdfast_wait* how, holdfast_lease** lease,
                      holdfast_error* why);
-/// Acquires a shared mutex as a reader. For other locks HOLDFAST_UNSUPPORTED.
+/// Acquires a shared mutex as a reader. For other locks HOLDFAST_UNSUPPORTED. Errors and cost as
+/// holdfast_acquire.
 int holdfast_acquire_shared(holdfast_lock* lock, const holdfast_wait* how, holdfast_lease** lease,
                             holdfast_error* why);
-/// Acquires that many permits of a semaphore, or none. For other locks HOLDFAST_UNSUPPORTED.
+/// Acquires that many permits of a semaphore, or none. For other locks HOLDFAST_UNSUPPORTED. Errors
+/// and cost as holdfast_acquire.
 int holdfast_acquire_permits(holdfast_lock* lock, uint32_t permits, const holdfast_wait* how,
                              holdfast_lease** lease, holdfast_error* why);
 
 /// A writer's lease becomes a reader's, with no other writer in between. The fence stays the same.
-/// One round trip; on ZooKeeper and etcd two.
+/// One round trip; on ZooKeeper and etcd two. HOLDFAST_LOST if the lease is lost;
+/// HOLDFAST_UNAVAILABLE if the store is away: then it is still a writer's. For a lock that is no
+/// shared mutex HOLDFAST_INVALID_ARGUMENT.
 int holdfast_downgrade(holdfast_lock* lock, holdfast_lease* lease, holdfast_error* why);
 /// A reader's lease becomes a writer's, with a new fence, if there is no other reader; otherwise
-/// the call returns HOLDFAST_BUSY at once, and the lease stays a reader's. Costs as
-/// holdfast_downgrade.
+/// the call returns HOLDFAST_BUSY at once, and the lease stays a reader's. Other errors and cost as
+/// holdfast_downgrade; after HOLDFAST_UNAVAILABLE it is still a reader's.
 int holdfast_upgrade(holdfast_lock* lock, holdfast_lease* lease, holdfast_error* why);
 
 #ifdef __cplusplus

@@ -23,9 +23,11 @@ int holdfast_latch_count_down(holdfast_latch* latch, uint32_t n, const holdfast_
 /// Waits until the latch is open. One try returns HOLDFAST_BUSY if it is closed. One round trip if
 /// it is open, and about one a second while it is closed (latch::wait() in holdfast/latch.hpp).
 int holdfast_latch_wait(holdfast_latch* latch, const holdfast_wait* how, holdfast_error* why);
-/// The present count. One round trip; on ZooKeeper and etcd two if there is no latch.
+/// Writes the present count. Errors as above. One round trip; on ZooKeeper and etcd two if there is
+/// no latch.
 int holdfast_latch_remaining(holdfast_latch* latch, uint32_t* count, holdfast_error* why);
-/// Removes the latch and frees its name; waiters start over with a new latch. Costs as remaining.
+/// Removes the latch and frees its name; waiters start over with a new latch. Errors and cost as
+/// holdfast_latch_remaining.
 int holdfast_latch_remove(holdfast_latch* latch, holdfast_error* why);
 
 /// `count` participants wait for each other, in one phase after the other. It has no completion
@@ -46,7 +48,8 @@ int holdfast_barrier_open(holdfast_session* session, const char* name, uint32_t 
 int holdfast_barrier_arrive(holdfast_barrier* barrier, holdfast_arrival** arrival,
                             holdfast_error* why);
 /// The same with a limit, a stop and a queue; event.lease is the arrival then, to be cast. If the
-/// time is over or the call was cancelled, the arrival may count nevertheless: arrive again.
+/// time is over (HOLDFAST_TIMED_OUT) or the call was cancelled (HOLDFAST_CANCELLED), the arrival
+/// may count nevertheless: arrive again. Other errors and cost as holdfast_barrier_arrive.
 int holdfast_barrier_arrive_within(holdfast_barrier* barrier, const holdfast_wait* how,
                                    holdfast_arrival** arrival, holdfast_error* why);
 /// Waits until all have arrived, and closes the arrival. HOLDFAST_LOST if a participant died; the
@@ -57,13 +60,15 @@ int holdfast_barrier_wait(holdfast_barrier* barrier, holdfast_arrival* arrival,
                           const holdfast_wait* how, holdfast_error* why);
 /// Arrives and waits. If the time is over or the wait was cancelled, the arrival cannot be waited
 /// for again. It counts if the store had answered; otherwise it may count: the next arrival of this
-/// thread first waits for the end of a phase in which it counts.
+/// thread first waits for the end of a phase in which it counts. Errors and cost as those of
+/// arriving and of holdfast_barrier_wait.
 int holdfast_barrier_arrive_and_wait(holdfast_barrier* barrier, const holdfast_wait* how,
                                      holdfast_error* why);
-/// Arrives as above, and drops out: each later phase needs one participant fewer. One round trip.
+/// Arrives as above, and drops out: each later phase needs one participant fewer. Errors as
+/// holdfast_barrier_arrive. One round trip.
 int holdfast_barrier_arrive_and_drop(holdfast_barrier* barrier, holdfast_error* why);
 /// The same with a limit, a stop and a queue. If the time is over or the call was cancelled, drop
-/// out again, because it may not have.
+/// out again, because it may not have. Errors and cost as holdfast_barrier_arrive_within.
 int holdfast_barrier_arrive_and_drop_within(holdfast_barrier* barrier, const holdfast_wait* how,
                                             holdfast_error* why);
 
@@ -83,10 +88,11 @@ int holdfast_condition_open(holdfast_session* session, const char* name,
 /// not notify), and those of the mutex.
 int holdfast_condition_wait(holdfast_condition* condition, holdfast_lease* lease,
                             const holdfast_wait* how, uint32_t* notified, holdfast_error* why);
-/// Wakes the first waiter, or all. `woken` (may be NULL) receives how many were woken. You may hold
-/// the mutex or not. One round trip.
+/// Wakes the first waiter. `woken` (may be NULL) receives how many were woken. You may hold the
+/// mutex or not. One round trip.
 int holdfast_condition_notify_one(holdfast_condition* condition, uint32_t* woken,
                                   holdfast_error* why);
+/// The same for all waiters.
 int holdfast_condition_notify_all(holdfast_condition* condition, uint32_t* woken,
                                   holdfast_error* why);
 

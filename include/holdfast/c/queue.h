@@ -52,7 +52,8 @@ typedef struct holdfast_event {
 } holdfast_event;
 
 /// `fd` (may be NULL) is readable while there are events. Poll it; do not read, write or close it.
-/// It is closed with the queue. Costs a file descriptor; no round trip.
+/// It is closed with the queue. Costs a file descriptor (HOLDFAST_OVERLOADED if there is none
+/// left); no round trip.
 int holdfast_queue_open(holdfast_queue** queue, int* fd, holdfast_error* why);
 
 /// Takes the oldest event out. Waits for an event as long as `timeout_ns` says (see holdfast_wait),

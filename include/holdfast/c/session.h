@@ -45,8 +45,8 @@ int holdfast_open(const char* url, const holdfast_session_options* options,
 /// does not fit: HOLDFAST_INVALID_ARGUMENT. No round trip.
 int holdfast_session_url(holdfast_session* session, char* text, uint64_t room, holdfast_error* why);
 
-/// The holders of a name, and how many requests are queued. One round trip; two for a latch and a
-/// free name; on memcached up to eleven.
+/// The holders of a name, and how many requests are queued. HOLDFAST_INVALID_NAME. One round trip;
+/// two for a latch and a free name; on memcached up to eleven.
 int holdfast_show(holdfast_session* session, const char* name, holdfast_name_info* info,
                   holdfast_error* why);
 

@@ -12,6 +12,7 @@ def check(tree):
     yield from _long_files(tree)
     yield from _long_lines(tree)
     yield from _headers(tree)
+    yield from _contracts(tree)
 
 
 def _long_files(tree):
@@ -48,3 +49,11 @@ def _headers(tree):
                               "a constant, a type or a function")
             if re.match(r"\s*using\s+namespace\b", line):
                 yield Finding(file.path, number, "shape", "using namespace in a header changes its users' look-ups")
+
+
+def _contracts(tree):
+    """A function of the C interface has its contract directly before it."""
+    for file in tree.under("include/holdfast/c"):
+        for number, line in enumerate(file.lines, 1):
+            if re.match(r"[a-z][\w *]*\bholdfast_\w+\(", line) and not file.lines[number - 2].startswith("///"):
+                yield Finding(file.path, number, "shape", "a function without a comment: its caller has to know effect, errors and cost")
