@@ -121,6 +121,9 @@ says "" 0 redis-server --port 0 --unixsocket /tmp/redis.sock --daemonize yes --p
 store=redis+unix:///tmp/redis.sock
 says done 0 holdfast run --store "$store" nightly -- echo done
 says "Connection refused" 69 holdfast run -w 0s --store postgres://127.0.0.1:1/x nightly -- echo done
+says "Can't connect to server on '127.0.0.1'" 69 holdfast run -w 0s --store mariadb://127.0.0.1:1/x nightly -- echo done
+says "no server accepted the session" 69 holdfast run -w 0s --store zookeeper://127.0.0.1:1/x nightly -- echo done
+says "Connection refused" 69 holdfast run -w 0s --store etcd://127.0.0.1:1/x nightly -- echo done
 cp examples/first_program.cpp examples/first_program.c examples/first_program.py "$root/tmp/"
 cp -r tests/package/consumer "$root/tmp/consumer"
 # One command a line: `sh -e` does not end when a command before "&&" fails.
