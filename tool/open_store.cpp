@@ -63,6 +63,8 @@ class log_observer final : public observer {
       case event_kind::gave_up:
       case event_kind::busy:
       case event_kind::renewed:
+      case event_kind::paused:  // what they cause is reported, if they cause something
+      case event_kind::notification_gap:
         return;
     }
   }

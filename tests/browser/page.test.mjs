@@ -347,8 +347,8 @@ test('stores show share and busiest names, elections their term, limits their em
 test('a store that answers and cannot list its names shows why', async () => {
   greet();
   answers = {'/api/busiest': [200, {locks: []}]};
-  say('health', {store: 0, reachable: true, since: new Date().toISOString(), note: 'the names cannot\u202e be listed', round_trip_seconds: 0,
-    commands: 1, errors: 0, used_share: 0, allowed_share: 0.01, round_seconds: 0});
+  say('health', {store: 0, reachable: true, since: new Date().toISOString(), note: 'the names cannot\u202e be listed',
+    round_trip_seconds: 0, commands: 1, errors: 0, used_share: 0, allowed_share: 0.01, round_seconds: 0});
   await showStores();
   assert.match(element('stores').textContent, /answers, for .*the names cannot\\u202e be listed/);
 });
