@@ -102,8 +102,8 @@ constexpr std::string_view graph_footer =
     "deadlock; the store cannot tell the threads of a process apart. A wait for a permit that\n"
     "several holders can free is shown as \"may wait\", and is never part of a ring. The wait\n"
     "of a run for its command is shown only for processes of this host.\n\n"
-    "Exit code: 0; 77 this user may read none of the names; 78 the store cannot list its names (a\n"
-    "dialect, mode=session).\n";
+    "Exit code: 0; 69 the store does not answer; 77 this user may read none of the names; 78 the\n"
+    "store cannot list its names (a dialect, mode=session).\n";
 
 constexpr std::string_view completion_footer =
     "Examples:\n"
@@ -161,8 +161,8 @@ constexpr auto commands = std::to_array<command_help>({
     {"list", "holdfast list [PATTERN] [OPTIONS]",
      "Lists the names in use, their holders and waiters.", "the list as JSON",
      "Quote the pattern: holdfast list 'shop:*'\n\n"
-     "Exit code: 0; 77 this user may read none of the names; 78 the store cannot list its names\n"
-     "(a dialect, mode=session).\n"},
+     "Exit code: 0; 69 the store does not answer; 77 this user may read none of the names; 78 the\n"
+     "store cannot list its names (a dialect, mode=session).\n"},
     {"show", "holdfast show LOCK [OPTIONS]", "Shows everything the store knows about a name.",
      "the same as JSON", ""},
     {"force-unlock", "holdfast force-unlock LOCK [OPTIONS]", "Takes a lock away from its holder.",

@@ -50,6 +50,9 @@ void add(totals& to, const name_info& shown, system_clock::time_point now) {
 /// For a store that is away, earlier values are not shown.
 bool up(const snapshot& s) { return s.health.reachable; }
 
+/// Of a store that cannot list its names, those that a viewer happened to open say nothing.
+bool lists(const snapshot& s) { return up(s) && s.health.note.empty(); }
+
 /// The part before the first ':' or '/', as holdfast::metrics groups by default.
 std::string group_of(const std::string& name) {
   return name.substr(0, std::min(name.find_first_of(":/"), name.size()));
@@ -74,7 +77,7 @@ std::set<std::string> groups_shown(const snapshot& s) {
 std::map<key, totals> summed(std::span<const snapshot> stores, system_clock::time_point now) {
   std::map<key, totals> all;
   for (const auto& s : stores) {
-    if (!up(s)) continue;
+    if (!lists(s)) continue;
     const auto shown = groups_shown(s);
     for (const auto& n : s.names) {
       if (!n.error.empty()) continue;
@@ -107,14 +110,14 @@ void write_stores(metrics_text& to, std::span<const snapshot> stores) {
             "How long the queries for all names took.");
   each([](const snapshot& s) {
     const auto took = s.health.round_asked;
-    return up(s) && took.count() != 0 ? maybe(exact_seconds(took)) : std::nullopt;
+    return lists(s) && took.count() != 0 ? maybe(exact_seconds(took)) : std::nullopt;
   });
   to.family("holdfast_store_unreadable", metric_type::gauge,
             "Names whose entries cannot be read: damaged, newer or foreign, or not permitted.");
   each([](const snapshot& s) {
     const auto bad = std::count_if(s.names.begin(), s.names.end(),
                                    [](const listed_name& n) { return !n.error.empty(); });
-    return up(s) && s.health.note.empty() ? maybe(static_cast<double>(bad)) : std::nullopt;
+    return lists(s) ? maybe(static_cast<double>(bad)) : std::nullopt;
   });
 }
 
@@ -138,7 +141,7 @@ void write_locks(metrics_text& to, const std::map<key, totals>& all) {
 void write_elections(metrics_text& to, std::span<const snapshot> stores) {
   to.family("holdfast_store_leader", metric_type::gauge, "Whether an election has a leader.");
   for (const auto& s : stores) {
-    if (!up(s)) continue;
+    if (!lists(s)) continue;
     std::size_t shown = 0;
     for (const auto& n : s.names) {
       if (n.info.kind != "election" || ++shown > most_elections) continue;

@@ -76,8 +76,8 @@ class watcher {
       return info;
     } catch (const error& e) {
       if (!e.retryable()) throw;
-      const boot_time now = boot_clock::now();
-      if (now >= deadline_ && now - began < enough_for_an_answer) return std::nullopt;
+      const bool cut_off = boot_clock::now() >= deadline_;
+      if (cut_off && deadline_ - began < enough_for_an_answer) return std::nullopt;
       if (!std::exchange(away_, true))
         log_.write(level::warning, "store_away", std::string(unsigned_message(e.what())));
       return std::nullopt;

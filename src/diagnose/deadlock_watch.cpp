@@ -1,7 +1,6 @@
 #include "diagnose/deadlock_watch.hpp"
 
 #include <algorithm>
-#include <set>
 #include <tuple>
 #include <utility>
 
@@ -263,15 +262,14 @@ void deadlock_watch::confirm(watched& w) {
     auto mark = wait_mark(h.name, h.owner, session_.can().max_name_bytes);
     if (!mark) continue;
     if (h.is_over && h.is_over()) {
-      w.ages.erase(h.owner);
+      w.marked.erase(h.owner);
       continue;
     }
     marks.push_back(std::move(*mark));
     holds.push_back(h.owner);
-    const auto known = w.ages.find(h.owner);
-    notes.push_back(session_.note(
-        std::string(w.who->limited ? says_limited : says) + std::to_string(w.who->weight) + ' ' +
-        std::to_string(known == w.ages.end() ? 0 : known->second) + ' ' + w.who->name));
+    notes.push_back(session_.note(std::string(w.who->limited ? says_limited : says) +
+                                  std::to_string(w.who->weight) + ' ' + std::to_string(w.age) +
+                                  ' ' + w.who->name));
   }
   if (marks.empty() || !still_waits(w)) return;
   std::vector<store::named_command> acquires;
@@ -285,7 +283,8 @@ void deadlock_watch::confirm(watched& w) {
     if (!replies[i]) {
       warn(replies[i].error());
     } else if (replies[i]->outcome == permits_outcome::granted) {
-      w.ages.emplace(holds[i], replies[i]->fence);
+      w.marked.insert(holds[i]);
+      if (w.age == 0) w.age = replies[i]->fence;
     }
   }
 }
@@ -302,24 +301,24 @@ bool deadlock_watch::still_waits(const watched& w) {
   return std::find(waiting_.begin(), waiting_.end(), w.who) != waiting_.end();
 }
 
-// Does not follow a wait that is to end rather than this one: its own walk finds their ring. So of
-// several rings a walk finds one that this wait has to end, if there is one.
+// Follows only waits that would not end before this one. The wait that is to end a ring is the last
+// of them in the order of ends_later(), so its walk reaches all others, and each ring that it finds
+// is one that it has to end.
 std::optional<std::vector<deadlock_watch::link>> deadlock_watch::walk(const watched& w) {
-  if (w.ages.empty()) return std::nullopt;
+  if (w.marked.empty()) return std::nullopt;
   link last;
   last.wait = w.who->id;
   last.limited = w.who->limited;
-  for (const auto& [hold, age] : w.ages) last.age = std::max(last.age, age);
+  last.age = w.age;
   std::set<store::owner_id> met{w.who->id};
   std::vector<step> steps{{w.who->name, w.who->weight}};
   while (!steps.empty() && met.size() < max_met) {
     const auto obstacles = in_the_way(session_, steps);
     for (const obstacle& o : obstacles) {
-      const auto mine = w.ages.find(o.hold);
-      if (mine == w.ages.end()) continue;
+      if (!w.marked.contains(o.hold)) continue;
       auto ring = o.from->path;
-      ring.push_back({w.who->id, o.hold, w.who->limited, mine->second, 0, session_.note({}), o.name,
-                      w.who->name});
+      ring.push_back(
+          {w.who->id, o.hold, w.who->limited, w.age, 0, session_.note({}), o.name, w.who->name});
       return ring;
     }
     std::vector<std::string> marks;

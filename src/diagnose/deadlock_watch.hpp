@@ -7,10 +7,10 @@
 #include <holdfast/clock.hpp>
 #include <holdfast/result.hpp>
 #include <holdfast/store/command.hpp>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -93,8 +93,9 @@ class deadlock_watch {
  private:
   struct watched {
     std::shared_ptr<blocked> who;
-    std::map<store::owner_id, std::uint64_t> ages{};  ///< by hold: the ages of the marks that exist
-    std::vector<link> ring{};                         ///< as of the last round
+    std::set<store::owner_id> marked{};  ///< the holds that have a mark
+    std::uint64_t age = 0;               ///< of the wait: the fence of its first mark
+    std::vector<link> ring{};            ///< as of the last round
     std::vector<unsigned> confirmations{};
   };
   void run();

@@ -201,7 +201,7 @@ void runner::collect(held& lock) noexcept {
   lock.unlock();
   try {
     got = slot_->collect(until);
-    session_.tell_gap();
+    if (got.empty()) session_.tell_gap();
     lock.lock();
   } catch (...) {
     lock.lock();

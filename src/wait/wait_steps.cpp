@@ -176,8 +176,10 @@ status wait_until_settled(store_client& session, dispatcher::registration& slot,
     if (auto end = steps.ask()) return std::move(*end);
     slot.watch(steps.watched());
     const auto news = slot.wait(steps.until());
-    session.tell_gap();
-    if (!news) continue;
+    if (!news) {
+      session.tell_gap();  // not before a grant, which must be confirmed in time
+      continue;
+    }
     if (auto end = steps.notified(*news)) return std::move(*end);
   }
   return asked_to_stop();

@@ -95,7 +95,7 @@ void expect_to_survive_a_stop(const std::string& mode, const std::string& timeou
 }
 
 TEST(c_library, returns_unavailable_while_a_server_hangs_and_the_lease_is_suspect) {
-  expect_to_survive_a_stop("--hangs", "200ms", "suspect");
+  expect_to_survive_a_stop("--hangs", "2s", "suspect");
 }
 
 TEST(c_library, closes_a_lease_with_unconfirmed_release_while_the_server_hangs) {

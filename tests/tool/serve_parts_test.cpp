@@ -1143,20 +1143,17 @@ TEST(serve_scanner, a_listed_name_is_read_at_once_however_long_the_list_took) {
 }
 
 TEST(serve_scanner, the_wait_for_a_busy_processor_is_counted) {
-  std::atomic<bool> over{false};
   std::thread both{[&] {
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET(::sched_getcpu(), &one);
     ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
-    std::thread rival{[&] {  // on the same processor
-      while (!over) continue;
+    const std::jthread rival{[&](const std::stop_token& over) {  // on the same processor
+      while (!over.stop_requested()) continue;
     }};
     const holdfast::tool::processor_wait own;
     const auto before = own.sum();
-    harness::eventually("it waits", [&] { return own.sum() > before; });
-    over = true;
-    rival.join();
+    EXPECT_NO_THROW(harness::eventually("it waits", [&] { return own.sum() > before; }));
   }};
   both.join();
 }

@@ -172,7 +172,7 @@ bool scanner::ask(const std::function<void(const session&)>& question, counted a
     away(e.what());
     answered = false;
   }
-  const boot_time to = std::max(from, boot_clock::now() - (own_->sum() - waited));
+  const boot_time to = std::max(from, boot_clock::now() - std::max({}, own_->sum() - waited));
   (pace_.*(answered ? as : &pace::spent))(from, to);
   time_asked_ += to - from;
   const auto asked = session_->store_operations() - commands;

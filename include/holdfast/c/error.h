@@ -9,8 +9,9 @@ extern "C" {
 // For every function of this interface: any thread may call it, also while others use the same
 // handles (holdfast_leaders: one thread at a time). A NULL or closed handle, a handle of another
 // type, a wrong `size` and a required pointer that is NULL give HOLDFAST_INVALID_ARGUMENT; where a
-// lease is expected, each handle but NULL that is none gives HOLDFAST_NOT_OWNER. A handle of the
-// parent gives HOLDFAST_FORKED in a forked child. Without memory a call gives HOLDFAST_OVERLOADED.
+// lease is expected, any other handle that is not NULL gives HOLDFAST_NOT_OWNER. A field that this
+// library does not know, and that is not 0, gives HOLDFAST_UNSUPPORTED. A handle of the parent
+// gives HOLDFAST_FORKED in a forked child. Without memory a call gives HOLDFAST_OVERLOADED.
 // A call that costs a round trip can also fail as the store does: HOLDFAST_UNAVAILABLE,
 // HOLDFAST_OVERLOADED, HOLDFAST_KIND_MISMATCH, and the codes from HOLDFAST_FOREIGN_DATA to
 // HOLDFAST_NOT_PERMITTED. Comments name what else a function returns. The end of a name has the

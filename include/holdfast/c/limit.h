@@ -45,8 +45,8 @@ typedef struct holdfast_decision {
 /// 1 to 16 rules, under version 0; all programs that use the name state the same rules, or another
 /// version (C++: rate_limiter::change_rules). Otherwise a take returns HOLDFAST_CAPACITY_MISMATCH.
 /// `local_tokens`: if 2 or more, the process takes this many tokens at once, and gives them out
-/// without a round trip (0: off). HOLDFAST_INVALID_NAME; HOLDFAST_INVALID_ARGUMENT for rules that
-/// cannot be kept, or more local_tokens than a bucket holds. No round trip.
+/// without a round trip (0: off). Returns HOLDFAST_INVALID_NAME, or HOLDFAST_INVALID_ARGUMENT for
+/// rules that cannot be kept, or more local_tokens than a bucket holds. No round trip.
 int holdfast_limiter_open(holdfast_session* session, const char* name, const holdfast_rule* rules,
                           uint32_t count, uint64_t local_tokens, holdfast_limiter** limiter,
                           holdfast_error* why);

@@ -19,6 +19,13 @@ owner_id random_owner(harness::random& dice, int owners) {
           static_cast<std::uint64_t>(dice.between(1, owners))};
 }
 
+/// An entry never replaces itself: each arrival has an owner of its own.
+owner_id another_than(const owner_id& one, harness::random& dice, int owners) {
+  owner_id other = random_owner(dice, owners);
+  if (other == one) other.low ^= 1;
+  return other;
+}
+
 /// The time advances by nothing, by little, to exactly where something ends, and beyond.
 std::int64_t pass(harness::random& dice) {
   switch (dice.between(0, 7)) {
@@ -118,7 +125,7 @@ permits_command random_command(harness::random& dice, const scene& s) {
   const unsigned replaces = s.what == kind::barrier ? 2u : 6u;
   const bool renews = s.what == kind::barrier && c.verb == permits_verb::renew;
   if ((c.verb == permits_verb::acquire || renews) && dice.one_in(replaces))
-    c.replaces = random_owner(dice, s.owners);
+    c.replaces = another_than(c.owner, dice, s.owners);
   const bool leaves = c.verb == permits_verb::release || c.replaces;
   if (leaves && !dice.one_in(3)) c.secret = {dice.between(1u, 9u), dice.between(1u, 9u)};
   if (c.verb == permits_verb::acquire && dice.one_in(5))
