@@ -47,7 +47,7 @@ def without_python():
     """Of a fresh Debian, which has none."""
     for targets, recipe in re.findall(r"^([a-z][\w -]*):.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M):
         packages = {package for command in re.findall(r"scripts/install-deps\.sh ([\w-]+)", recipe) for package in installed_for(command)}
-        if runs_python(recipe) and "python3" not in packages:
+        if runs_python(recipe) and not packages & {"python3", "python3-minimal"}:
             yield targets
 
 

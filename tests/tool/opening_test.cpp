@@ -247,10 +247,10 @@ TEST_F(opening_a_store, a_busy_lock_is_reported_with_its_holder_in_detailed_outp
       all.insert(all.begin() + 2, options.begin(), options.end());
       return tool(all);
     };
-    const auto at_once = with({"-n", "-v"}), later = with({"-w", "10ms", "-v"});
+    const auto at_once = with({"-n", "-v"}), later = with({"-w", "1s", "-v"});
     EXPECT_EQ(at_once.code, 75);
     EXPECT_TRUE(std::regex_search(at_once.err, std::regex("l is busy" + by))) << at_once.err;
-    EXPECT_TRUE(std::regex_search(later.err, std::regex("l was busy for 10ms" + by))) << later.err;
+    EXPECT_TRUE(std::regex_search(later.err, std::regex("l was busy for 1s" + by))) << later.err;
     EXPECT_EQ(with({"-n"}).err, "");
   }
 }

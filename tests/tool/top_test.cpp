@@ -183,7 +183,7 @@ TEST_F(live_commands, that_need_a_list_end_with_78_where_the_store_has_none) {
     EXPECT_EQ(h.let_go(), 0);
     const tmux screen(around, "bash --norc --noprofile", 300);
     screen.type("PS1='[$?] '; " HOLDFAST_TOOL " top\n");
-    screen.shows("[78] ");
+    screen.shows("[78]");
     screen.shows("so they cannot be listed");
   }
 }
