@@ -21,12 +21,6 @@ class renewed {
     return link_;
   }
 
-  /// The same, for its end: nobody calls current() any more.
-  link take() {
-    const std::lock_guard guard{mutex_};
-    return std::move(link_);
-  }
-
   /// Returns a session that is not over. If necessary, `begin` makes it, and gets the former one.
   /// That may take long; present() does not wait for it. Callers that waited for a failed attempt
   /// make no attempt of their own: otherwise, while the servers do not answer, the last of many

@@ -196,21 +196,6 @@ result<std::shared_ptr<connection>> connection::open(const zookeeper_options& o)
   return c;
 }
 
-// Without a server, a thread of this session may be looking up the host names. Nothing can
-// interrupt that, so the caller does not wait for it. (Another clock than the real one may be gone
-// by then.)
-void connection::end(std::shared_ptr<connection> last) noexcept try {
-  {
-    const std::lock_guard guard{last->mutex_};
-    const bool has_server = last->connected_ && !last->away_since_;
-    if (has_server || last->options_.clock != &real_clock()) return;
-  }
-  last->drop_alarms();
-  std::thread([last = std::move(last)]() mutable { last.reset(); }).detach();
-} catch (...) {
-  return;  // no thread: it has ended here
-}
-
 // Ends the session, so that its entries are removed at once.
 connection::~connection() {
   std::unique_lock lock{mutex_};
@@ -436,34 +421,16 @@ void connection::on_watch(zhandle_t* handle, int type, int, const char*, void* c
   auto* const self = static_cast<connection*>(const_cast<void*>(zoo_get_context(handle)));
   if (self == nullptr) return;
   std::unique_lock lock{self->mutex_};
-  auto at = self->alarms_.extract(reinterpret_cast<std::uintptr_t>(context));
-  if (!at) return;
-  ++self->calling_;
+  const auto at = self->alarms_.extract(reinterpret_cast<std::uintptr_t>(context));
   lock.unlock();
-  at.mapped()();
-  at = {};
-  lock.lock();
-  --self->calling_;
-  self->changed_.notify_all();
+  if (at) at.mapped()();
 }
 
 void connection::call_all() {
   std::unique_lock lock{mutex_};
-  auto all = std::exchange(alarms_, {});
-  ++calling_;
+  const auto all = std::exchange(alarms_, {});
   lock.unlock();
   for (const auto& [id, call] : all) call();
-  all.clear();
-  lock.lock();
-  --calling_;
-  changed_.notify_all();
-}
-
-void connection::drop_alarms() noexcept {
-  std::map<std::uintptr_t, alarm> dropped;  // destroyed without the mutex
-  std::unique_lock lock{mutex_};
-  dropped.swap(alarms_);
-  while (calling_ > 0) changed_.wait(lock);
 }
 
 failure explain(int rc, const zookeeper_options& o, bool writes) {

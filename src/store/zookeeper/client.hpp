@@ -91,9 +91,6 @@ class connection {
   using alarm = std::function<void()>;
 
   static result<std::shared_ptr<connection>> open(const zookeeper_options& o);
-  /// Ends the session, of which this is the last reference; afterwards no alarm is called. Without
-  /// a server it ends in the background.
-  static void end(std::shared_ptr<connection> last) noexcept;
   ~connection();
   connection(const connection&) = delete;
   connection& operator=(const connection&) = delete;
@@ -145,7 +142,6 @@ class connection {
   void changed(int state, zhandle_t* to_close);
   bool is_over() const noexcept { return expired_ || refused_ || foreign_; }
   void call_all();
-  void drop_alarms() noexcept;
   void close();
   void speak();
   void speak_once(std::weak_ptr<requests>& unanswered);
@@ -173,7 +169,6 @@ class connection {
   std::uint64_t session_ = 0;
   peer_address member_;
   std::map<std::uintptr_t, alarm> alarms_;
-  unsigned calling_ = 0;  ///< how many threads call alarms now
   bool ending_ = false;
   bool closing_ = false;  ///< by the client's own thread
   std::thread speaks_;

@@ -27,9 +27,6 @@ inline constexpr int max_attempts = 5;
 class zookeeper_store final : public contender_store {
  public:
   explicit zookeeper_store(zookeeper_options o);
-  ~zookeeper_store() override {
-    if (auto last = session_.take()) connection::end(std::move(last));
-  }
 
   status open();
 

@@ -44,7 +44,6 @@ BANS = (
     Ban(r"\.detach\s*\(\s*\)", ("src", "tool"), "a detached thread outlives what it uses: keep it and join it",
         {"src/session/session_impl.cpp": "a session that ends on its own keeper's thread, which cannot join itself",
          "src/session/worker.hpp": "the same, of the last lease of a redlock that is dropped by whom it tells of its loss",
-         "src/store/zookeeper/client.cpp": "it may wait long for the lookup of a name, and owns what it uses",
          "tool/line_writer.cpp": "it may be in a write that never ends, and shares what it uses"}),
 )
 # A session may be a static object: at exit it runs after everything that was made later is destroyed. Found by the

@@ -94,29 +94,6 @@ TEST(zookeeper_members, that_are_resolved_for_a_new_session_delay_no_query_about
                       [&] { return looks.wait_for(0s) == std::future_status::ready; });
 }
 
-// By the client, to connect again; and for a second session, which shows whether the servers refuse
-// only the first.
-TEST(zookeeper_members, that_are_resolved_without_a_server_do_not_delay_the_end_of_a_session) {
-  harness::fault_proxy proxy(calm_ensemble().port(0));
-  holdfast::store::zookeeper::zookeeper_options options;
-  options.hosts = "localhost:" + std::to_string(proxy.port());
-  options.base = fresh_base();
-  options.session = 2s;
-  options.clock = &holdfast::real_clock();
-  auto store = open_zookeeper(options).value();
-  std::future<void> ends;
-  const name_server_away now;
-  const int before = lookups;
-  proxy.with([](harness::relay& r) {
-    r.refuse();
-    r.cut();
-  });
-  harness::eventually("both look it up", [&] { return lookups > before + 1; });
-  ends = std::async(std::launch::async, [&] { store.reset(); });
-  harness::eventually("it has ended",
-                      [&] { return ends.wait_for(0s) == std::future_status::ready; });
-}
-
 peer_address this_machine(int port) {
   sockaddr_in in{};
   in.sin_family = AF_INET;
