@@ -121,8 +121,8 @@ permits_command random_command(harness::random& dice, const scene& s) {
   c.queue_lease_us = dice.between(1, 8) * 250'000;
   c.outlives_session = dice.one_in(6);
   c.lingers = s.linger == 2 || (s.linger == 1 && dice.one_in(3));
-  // A participant of a barrier replaces its entry in each phase, and names it when it asks, too: then
-  // that entry is gone, because its arrival took its place in the same step.
+  // A participant of a barrier replaces its entry in each phase, and names it when it asks, too:
+  // then that entry is gone, because its arrival took its place in the same step.
   const unsigned replaces = s.what == kind::barrier ? 2u : 6u;
   const bool renews = s.what == kind::barrier && c.verb == permits_verb::renew;
   if ((c.verb == permits_verb::acquire || renews) && dice.one_in(replaces))
