@@ -679,6 +679,7 @@ elseif verb == 'acquire' or verb == 'renew' then
   if mine then
     r.report_holding(mine)
   else
+    if r.waiters == 0 then waiting = nil end  -- all participants have come, and none of them comes again
     reply[1] = waiting and QUEUED or ABSENT
     if waiting then r.describe_wait(r.rank_of(waiting.member) + 1) end
   end

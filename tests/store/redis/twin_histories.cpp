@@ -19,13 +19,6 @@ owner_id random_owner(harness::random& dice, int owners) {
           static_cast<std::uint64_t>(dice.between(1, owners))};
 }
 
-/// An entry never replaces itself: each arrival has an owner of its own.
-owner_id another_than(const owner_id& one, harness::random& dice, int owners) {
-  owner_id other = random_owner(dice, owners);
-  if (other == one) other.low ^= 1;
-  return other;
-}
-
 /// The time advances by nothing, by little, to exactly where something ends, and beyond.
 std::int64_t pass(harness::random& dice) {
   switch (dice.between(0, 7)) {
@@ -121,12 +114,11 @@ permits_command random_command(harness::random& dice, const scene& s) {
   c.queue_lease_us = dice.between(1, 8) * 250'000;
   c.outlives_session = dice.one_in(6);
   c.lingers = s.linger == 2 || (s.linger == 1 && dice.one_in(3));
-  // A participant of a barrier replaces its entry in each phase, and names it when it asks, too:
-  // then that entry is gone, because its arrival took its place in the same step.
+  // A participant of a barrier replaces its entry in each phase, and names it when it asks, too.
   const unsigned replaces = s.what == kind::barrier ? 2u : 6u;
   const bool renews = s.what == kind::barrier && c.verb == permits_verb::renew;
   if ((c.verb == permits_verb::acquire || renews) && dice.one_in(replaces))
-    c.replaces = renews ? owner_id{2, c.owner.low} : another_than(c.owner, dice, s.owners);
+    c.replaces = random_owner(dice, s.owners);
   const bool leaves = c.verb == permits_verb::release || c.replaces;
   if (leaves && !dice.one_in(3)) c.secret = {dice.between(1u, 9u), dice.between(1u, 9u)};
   if (c.verb == permits_verb::acquire && dice.one_in(5))
