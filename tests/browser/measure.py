@@ -106,7 +106,7 @@ def times_to_the_row(browser, programs, takes):
     browser.until("the first round is over", "fetch('/api/health').then(a => a.json()).then(h => h.allowed_share <= 0.01)")
     found = []
     for n in range(takes):
-        time.sleep(random.uniform(0, 2))  # at any moment between two lists
+        time.sleep(random.uniform(0, 6))  # at any moment between two lists
         name = f"a new lock {n}"  # before those of the crowd
         holder = programs.start(str(programs.program), "hold", "--json", "--", name)
         holder.stdout.readline()

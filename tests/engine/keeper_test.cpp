@@ -64,10 +64,19 @@ TEST(keeper, a_process_that_slept_beyond_its_lease_learns_of_the_loss) {
   EXPECT_EQ(s.seen->detail(event_kind::lost), "the lease ended before this process ran again");
 }
 
-TEST(keeper, a_thread_that_runs_late_is_reported) {
+TEST(keeper, a_thread_that_runs_late_is_reported_and_a_slow_store_is_not) {
   stage s;
   mutex m{s.session, "m"};
   lease held = m.acquire();
+  s.script->hang(verb::renew);
+  harness::eventually("the renewal hangs until the lease is in doubt", [&] {
+    harness::pass(*s.clock, 50ms);
+    return s.seen->count(event_kind::suspect) > 0;
+  });
+  s.script->let_go();
+  s.seen->await(event_kind::held_again);
+  EXPECT_EQ(s.seen->count(event_kind::paused), 0U) << "it ran when it had to";
+
   s.await_wake_within(10s);
   s.clock->advance(13s);  // the renewal was due long before
   s.seen->await(event_kind::paused);
