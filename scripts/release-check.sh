@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # release-check.sh [STEP...]: runs what a release must pass (docs/stability.md), all of it or the named steps. A failed step does not stop
-# the others. The result is in build/release-check.txt, with the commit that was checked, and the name in $SIGNED_OFF_BY. That is the person
-# who has looked at the pictures of the pages and is responsible for the release. Without a name, all of it fails.
+# the others. The result is in build/release-check.txt, with the commit that was checked, and the name in $SIGNED_OFF_BY: of the person who
+# is responsible for the release, and looked at the pictures of the pages. A run of all steps without a name fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 declare -A does=(

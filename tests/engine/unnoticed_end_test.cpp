@@ -21,6 +21,7 @@ using holdfast::mutex;
 class slow_listener final : public holdfast::observer {
  public:
   void on_event(const holdfast::event& e) override {
+    if (e.kind == event_kind::paused) return;  // the machine's
     std::unique_lock lock{mutex_};
     if (e.name != "bait") told_.push_back({e.kind, e.leases});
     if (e.kind != event_kind::lost || e.name != "bait") return;

@@ -28,6 +28,7 @@ using holdfast::wait_limit;
 class listener final : public holdfast::observer {
  public:
   void on_event(const holdfast::event& e) override {
+    if (e.kind == event_kind::paused) return;  // the machine's
     const std::lock_guard guard{mutex_};
     told_.push_back({e.kind, std::string(e.lock_kind), e.code});
     words_ = e.detail;
