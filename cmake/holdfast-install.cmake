@@ -26,6 +26,7 @@ foreach(component IN LISTS components)
   export(EXPORT holdfast-${component}-targets NAMESPACE holdfast::
     FILE "${PROJECT_BINARY_DIR}/holdfast-${component}-targets.cmake")
 endforeach()
+install(FILES "${PROJECT_SOURCE_DIR}/include/holdfast/prometheus.hpp" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/holdfast")
 if(HOLDFAST_DRIVERS)
   # Each driver is in the folder beside the library, which looks for it nowhere else.
   get_property(loaded GLOBAL PROPERTY HOLDFAST_LOADED_STORES)
