@@ -197,6 +197,8 @@ def main():
     given = arguments.parse_args()
     if given.write and given.stores != arguments.get_default("stores"):
         arguments.error("--write needs all stores, since it replaces the whole file")
+    if given.rounds < 2:
+        arguments.error("--rounds: quartiles need at least 2")
     bench = Bench(given.build.resolve(), given.seconds)
     rows = [row for store in given.stores.split(",") for row in measure(bench, store, given.rounds)]
     if given.write:

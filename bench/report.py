@@ -4,10 +4,11 @@ docs/growth.svg.
 
 Run it right after the measurement and on the same machine (scripts/bench.sh does): it notes down what machine that is.
 The results hold one JSON object a line, as holdfast-bench --json prints them.
-languages.json is different: it notes down its own machine, and bench/languages.py writes its part of the page.
+page.json and languages.json are different: they note down their own machine. bench/languages.py also writes its part of the page.
 Usage: report.py [--root FOLDER] [--growth | --page | --check]
 """
 import argparse
+import itertools
 import json
 import os
 import pathlib
@@ -136,7 +137,8 @@ def page_table(measured):
         return f"| a lock of another process is in its row, on `{kind}:` | " + " · ".join(
             f"{times[len(times) // 2]:.1f} s ({times[0]:.1f} … {times[-1]:.1f})" for times in cells) + " |"
 
-    yield f"Load average of the last minute before: {measured['load']:.1f}. Median (least … most) of {measured['takes']} locks."
+    yield (f"Measured on {measured['date']}, median (least … most) of {measured['takes']} locks. Machine: {measured['machine']}; load average "
+           f"of the minute before {measured['load']:.1f}.")
     yield ""
     yield f"| `holdfast serve` at the default share, one viewer | {' · '.join(f'{int(count):,} names' for count in row_s['redis'])} |"
     yield "|---|--:|"
@@ -178,7 +180,8 @@ def of_growth(root, growth):
 def of_languages(root, rows):
     """The same of bench/languages.py."""
     page = root / "docs/bench.md"
-    yield page, between(page, "languages", ["", *languages_tables(rows), ""])
+    if rows:
+        yield page, between(page, "languages", ["", *languages_tables(rows), ""])
 
 
 def of_results(root, results, where):
@@ -209,15 +212,15 @@ def main():
     given = arguments.parse_args()
     root = given.root
     results = {path.stem: read(path) for path in sorted((root / "bench/results").glob("*.json"))}
-    languages = results.pop("languages", None)
+    languages = results.pop("languages", [])
     growth = {name.removeprefix("growth_"): results.pop(name) for name in list(results) if name.startswith("growth_")}
     page = results.pop("page", [])
     if not (page if given.page else growth if given.growth else results):
-        raise SystemExit("bench/results has nothing: run make bench, or make bench-growth")
+        by = "tests/browser/measure.py --json bench/results/page.json" if given.page else "make bench-growth" if given.growth else "make bench"
+        raise SystemExit(f"bench/results has nothing of this kind: run {by}")
     if given.check:
         measured_on = re.search(r"<!-- results -->\n(Machine: .*)", (root / "docs/bench.md").read_text())
-        wanted = [*of_results(root, results, measured_on[1]), *of_page(root, page),
-                  *(of_languages(root, languages) if languages else ())]
+        wanted = [*of_results(root, results, measured_on[1]), *of_page(root, page), *of_languages(root, languages)]
         stale = [file.name for file, text in wanted if file.read_text() != text]
         if stale:
             sys.exit(f"not as measured: {', '.join(stale)}; run bench/report.py, or for languages.json make bench-languages")
@@ -227,7 +230,8 @@ def main():
     elif given.growth:
         new = of_growth(root, growth)
     else:
-        new = [*of_results(root, results, f"Machine: {machine()}."), *of_page(root, page)]
+        # Not a list: of_languages reads the page that of_results has changed.
+        new = itertools.chain(of_results(root, results, f"Machine: {machine()}."), of_page(root, page), of_languages(root, languages))
     write(new)
 
 

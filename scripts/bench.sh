@@ -199,13 +199,18 @@ for store in "${stores[@]}"; do
   esac
   mv "$work/$store.json" "bench/results/$store.json"
 done
+status=0
 # The page of holdfast serve, once every store has been measured.
 if [[ -z $on_terminal${GROWTH:-}${STORES:-} ]]; then
   if command -v chromium >/dev/null; then
-    python3 -B tests/browser/measure.py "${program%-bench}" --json "$work/page.json"
-    mv "$work/page.json" bench/results/page.json
+    if python3 -B tests/browser/measure.py "${program%-bench}" --json "$work/page.json"; then
+      mv "$work/page.json" bench/results/page.json
+    else
+      status=1  # the stores' results are written all the same
+    fi
   else
     echo "no browser, so the page is not measured: scripts/install-deps.sh browser"
   fi
 fi
 [[ -n $on_terminal ]] || python3 -B bench/report.py ${GROWTH:+--growth}
+[[ $status == 0 ]] || { echo "the page of holdfast serve was not measured" >&2; exit 1; }

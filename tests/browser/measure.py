@@ -11,6 +11,7 @@ and, with --json, writes as one line of JSON:
 """
 import argparse
 import contextlib
+import datetime
 import json
 import os
 import pathlib
@@ -22,7 +23,8 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "bench")]
+import report  # noqa: E402
 from chromium import Chromium  # noqa: E402
 
 BROWSERS = 5  # for a median of what only a new one shows
@@ -126,7 +128,8 @@ def main():
     given = arguments.parse_args()
     program = given.holdfast.resolve()
     counts = [int(n) for n in given.names.split(",")]
-    measured = {"load": os.getloadavg()[0], "names": counts[-1], "takes": given.takes, "row_s": {"redis": {}, "sqlite": {}}}
+    measured = {"date": datetime.date.today().isoformat(), "machine": report.hardware(), "load": os.getloadavg()[0],
+                "names": counts[-1], "takes": given.takes, "row_s": {"redis": {}, "sqlite": {}}}
     with contextlib.ExitStack() as end:
         folder = end.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-measure-"))
         socket = folder + "/redis.sock"

@@ -193,6 +193,22 @@ TEST(serve_pace, lists_keep_to_the_first_share_while_queries_may_use_more) {
   EXPECT_LE(p.list_at(), began);
 }
 
+// Each viewer that comes back makes the scanner list the names, and so does a store that is back.
+TEST(serve_pace, early_lists_are_owed_too) {
+  const holdfast::boot_time began{1h};
+  holdfast::boot_time now = began;
+  pace p{0.01, now};
+  nanoseconds lists{};
+  while (now - began < 10min) {
+    p.list_now();
+    if (!p.may_ask(now)) now = p.rested_at();
+    p.spent_on_list(now, now + 20ms);
+    now += 20ms;
+    lists += 20ms;
+  }
+  EXPECT_LE(lists, (now - began) * 0.01 + 20ms) << "the last list is owed";
+}
+
 TEST(serve_board, a_viewer_gets_each_change_once_and_is_owed_no_more_than_the_rows) {
   board b{0, "memory:"};
   browser early, late;

@@ -6,6 +6,7 @@ namespace holdfast::tool {
 
 namespace {
 
+using std::chrono::duration_cast;
 using std::chrono::nanoseconds;
 
 constexpr std::chrono::seconds remembered{60};
@@ -13,18 +14,23 @@ constexpr std::chrono::seconds remembered{60};
 constexpr std::chrono::milliseconds one_burst{100};
 
 nanoseconds rest_after(nanoseconds work, double share) {
-  return std::chrono::duration_cast<nanoseconds>(std::chrono::duration<double, std::nano>(work) /
-                                                 share);
+  return duration_cast<nanoseconds>(std::chrono::duration<double, std::nano>(work) / share);
 }
 
 }  // namespace
 
 void pace::spent(boot_time from, boot_time to) {
-  rested_at_ = std::max(rested_at_, from) + rest_after(to - from, share_ - lists_take_);
+  owe(from, to - from);
   remember(from, to);
 }
 
+void pace::owe(boot_time from, nanoseconds work) {
+  rested_at_ = std::max(rested_at_, from) + rest_after(work, share_ - lists_take_);
+}
+
 void pace::spent_on_list(boot_time from, boot_time to) {
+  if (from < list_at_) owe(from, duration_cast<nanoseconds>((list_at_ - from) * lists_take_));
+  list_now_ = false;
   const auto pause =
       std::max<nanoseconds>(rest_after(to - from, lasting_ * of_lists), between_lists);
   list_at_ = to + pause;

@@ -26,8 +26,9 @@ class pace {
   void spent(boot_time from, boot_time to);
 
   /// When the next list is due.
-  boot_time list_at() const noexcept { return list_at_; }
-  void list_now() noexcept { list_at_ = {}; }
+  boot_time list_at() const noexcept { return list_now_ ? boot_time{} : list_at_; }
+  void list_now() noexcept { list_now_ = true; }
+  /// What the last list still owes if this one came early is owed for queries.
   void spent_on_list(boot_time from, boot_time to);
 
   /// The share that was really spent in the last minute, or since the beginning if that is later.
@@ -44,6 +45,7 @@ class pace {
     boot_time at;
     std::chrono::nanoseconds length;
   };
+  void owe(boot_time from, std::chrono::nanoseconds work);
   void remember(boot_time from, boot_time to);
 
   double share_;
@@ -51,6 +53,7 @@ class pace {
   double lists_take_ = 0;  ///< of all time, until the next list
   boot_time rested_at_;
   boot_time list_at_{};
+  bool list_now_ = false;
   boot_time began_ = rested_at_;
   std::deque<burst> bursts_;  ///< of the last minute
 };

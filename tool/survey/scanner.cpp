@@ -160,7 +160,8 @@ void scanner::connect() {
 }
 
 /// Runs a query of any kind, and counts its time. False if the store did not answer. While this
-/// thread waits for a processor, the store has already answered.
+/// thread waits for a processor, the store has answered, or, where this thread itself is the
+/// store, does not work.
 bool scanner::ask(const std::function<void(const session&)>& question, counted as) {
   const auto waited = own_->sum();
   const boot_time from = boot_clock::now();
