@@ -100,9 +100,12 @@ struct words {
         ->type_name("N")
         ->check(CLI::Range(10U, 1'000'000U))
         ->needs(as_growth);
-    app.add_flag("--paired", paired,
-                 "W1 in short slices, in turns: two subjects that differ by little");
     app.add_flag("--limits", limits, "rate limits instead of locks; --store is a Redis server");
+    auto* as_pair = app.add_flag(
+        "--paired", paired, "W1 in short slices, in turns: two subjects that differ by little");
+    for (const char* without : {"--workload", "--server", "--repeat", "--json", "--markdown",
+                                "--list", "--several", "--growth", "--limits"})
+      as_pair->excludes(app.get_option(without));
   }
 
   form wanted_form() const { return json ? form::json : markdown ? form::markdown : form::table; }

@@ -30,8 +30,8 @@ void print(const std::string& name, const std::vector<double>& each, const bound
 
 }  // namespace
 
-// The bounds are the values that are a standard deviation of the binomial distribution, twice, from
-// the middle: how the values are distributed does not matter.
+// The bounds are the values 1.96 standard deviations of the binomial distribution from the middle.
+// They do not depend on how the values are distributed.
 bounded_median median_with_bounds(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const auto last = static_cast<std::ptrdiff_t>(values.size()) - 1;
