@@ -53,6 +53,12 @@ struct scene {
       return marks(s) == n;
     });
   }
+  void rounds(holdfast::engine::deadlock_watch& watch, int n) const {
+    for (int i = 0; i < n; ++i) {
+      clock->advance(holdfast::engine::deadlock_watch::period);
+      watch.round();
+    }
+  }
 
   static inline std::atomic<int> number{0};
   const std::string url = "memory:deadlock-" + std::to_string(++number);
@@ -147,16 +153,10 @@ TEST(deadlock, that_ends_a_stopped_wait_is_still_reported_once) {
     watch.begin(who);
     return who;
   };
-  const auto rounds = [&](int n) {
-    for (int i = 0; i < n; ++i) {
-      w.clock->advance(holdfast::engine::deadlock_watch::period);
-      watch.round();
-    }
-  };
   const auto older = waits(a, b.name());
-  rounds(1);  // waits that are seen first in one round may have one age
+  w.rounds(watch, 1);  // waits that are seen first in one round may have one age
   const auto younger = waits(b, a.name());
-  rounds(10);
+  w.rounds(watch, 10);
   EXPECT_EQ(w.seen->count(event_kind::deadlock), 1U);
   EXPECT_EQ(watch.story_of(*older), "");
   EXPECT_NE(watch.story_of(*younger), "");
@@ -185,18 +185,12 @@ TEST(deadlock, rings_that_share_a_wait_do_not_wait_for_each_other) {
     watch.begin(who);
     return who;
   };
-  const auto rounds = [&](int n) {
-    for (int i = 0; i < n; ++i) {
-      w.clock->advance(holdfast::engine::deadlock_watch::period);
-      watch.round();
-    }
-  };
   const auto reader = waits(second, m);
-  rounds(1);
+  w.rounds(watch, 1);
   const auto writer = waits(m, first);
-  rounds(1);
+  w.rounds(watch, 1);
   const auto last = waits(first, m);  // its ring with the writer is the first that a walk meets
-  rounds(4);
+  w.rounds(watch, 4);
   EXPECT_EQ(watch.story_of(*reader), "");
   EXPECT_NE(watch.story_of(*writer), "") << "its ring with the first reader is the older one";
   for (const auto& who : {reader, writer, last}) watch.end(who);
