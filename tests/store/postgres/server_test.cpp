@@ -153,11 +153,11 @@ TEST(postgres_server_faults, the_time_of_the_server_is_not_guessed_after_its_clo
 }
 
 // The connection that is made for the last sweep is announced to a listener that is still there. A
-// session that ends waits 0.2 s for it; a busy machine sometimes takes longer.
+// session that ends gives up after 0.2 s, and leaves the rows to others: a busy machine sometimes
+// takes longer, but not each time.
 TEST(postgres_server_faults, a_session_that_ends_after_a_restart_sweeps_its_names) {
   postgres_server server;
-  bool swept = false;
-  for (int i = 0; i < 3 && !swept; ++i) {
+  eventually("a sweep", [&] {
     {
       auto s = patient(server.url());
       holdfast::mutex m{s, "m"};
@@ -165,9 +165,8 @@ TEST(postgres_server_faults, a_session_that_ends_after_a_restart_sweeps_its_name
       server.end();
       server.start();
     }
-    swept = client(server.url()).ask("select count(*) from holdfast_records") == "0";
-  }
-  EXPECT_TRUE(swept);
+    return client(server.url()).ask("select count(*) from holdfast_records") == "0";
+  });
 }
 
 TEST(postgres_server_faults, a_standby_is_read_only_and_a_list_of_hosts_finds_the_primary) {
