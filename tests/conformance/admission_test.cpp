@@ -72,7 +72,7 @@ TEST_P(admissions, a_waiter_enters_when_a_permit_is_free) {
   admitted in;
   std::thread waits([&] { in = door_.admit(); });
   until_waiting(1);
-  EXPECT_EQ(left(), 3u) << "who waits takes nothing";
+  EXPECT_EQ(left(), 3u) << "a waiter takes nothing";
   EXPECT_FALSE(all.release());
   waits.join();
   EXPECT_TRUE(in);

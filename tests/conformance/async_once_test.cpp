@@ -138,7 +138,7 @@ TEST_P(async_rates, a_waiter_for_a_permit_enters_when_one_is_free_or_is_cancelle
   until_waiting(2);
   stop.request_stop();
   EXPECT_EQ(why(called_off.get()), errc::cancelled);
-  EXPECT_EQ(left(), 3U) << "who waits takes nothing";
+  EXPECT_EQ(left(), 3U) << "a waiter takes nothing";
   EXPECT_FALSE(all.release());
   EXPECT_TRUE(waits.get().value());
   EXPECT_EQ(left(), 2U);

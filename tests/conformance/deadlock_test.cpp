@@ -87,7 +87,7 @@ class deadlocks : public suite {
   }
   std::vector<std::string> all_names() const { return *here_.impl()->names(); }
   void until_marks(std::size_t n) const {
-    harness::eventually("marks of who waits",
+    harness::eventually("marks of the waiters",
                         [&] { return all_names().size() - here_.names().size() == n; });
   }
 };

@@ -149,7 +149,7 @@ TEST_F(release_of_a_majority, that_fails_is_reported_once) {
     }
     EXPECT_EQ(s.told->count(event_kind::release_failed), before + 1);
     s.releases = fault::none;
-    harness::eventually("it can be had", [&] {
+    harness::eventually("it is free", [&] {
       s.clock->advance(100ms);
       return most.try_acquire().has_value();
     });

@@ -384,7 +384,7 @@ TEST_F(shortage, of_a_release_leaves_nothing_held) {
     harness::eventually("the keeper has seen to all of it",
                         [&] { return s.script->count(verb::release) > before; });
     s.script->let_go();
-    harness::eventually("it can be had", [&] {
+    harness::eventually("it is free", [&] {
       w.go_on();
       return w.most.try_acquire().has_value();
     });

@@ -55,7 +55,7 @@ struct redis_connection : testing::Test {
       if (reconnects) (void)server.ask({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
       try_without_memory(n, whose, async);
       const bool enough = !no_memory_after::failed();
-      EXPECT_TRUE(free.try_acquire_for(1min)) << "who waits next has memory";
+      EXPECT_TRUE(free.try_acquire_for(1min)) << "the next waiter has memory";
       expect_all_is_well(taken);
       if (enough) break;
     }

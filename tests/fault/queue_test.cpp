@@ -3,7 +3,7 @@
 #include "fault/roles.hpp"
 #include "harness/eventually.hpp"
 
-// The queue of a fair_mutex over processes: order of arrival, whoever dies or sleeps in it.
+// The queue of a fair_mutex over processes: order of arrival, even if entries die or sleep in it.
 namespace {
 
 using namespace fault_test;

@@ -199,7 +199,7 @@ TEST_F(redisson_permits, a_permit_is_in_the_set_by_the_bytes_of_its_id_with_its_
                                     "1", "{sem}:timeout", p.id}));
   EXPECT_NEAR(static_cast<double>(ends - server_time()), 3'600'000, 60'000);
   EXPECT_EQ(p.fence, 0u);
-  EXPECT_TRUE(same_.try_extend(p.id, 2h)) << "whoever knows it may";
+  EXPECT_TRUE(same_.try_extend(p.id, 2h)) << "any client that knows it may";
   EXPECT_TRUE(same_.release(p.id));
   EXPECT_FALSE(same_.release(p.id));
   EXPECT_EQ(number(), "2");

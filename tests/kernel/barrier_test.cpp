@@ -162,7 +162,7 @@ TEST_F(barrier_kernel, the_last_arrival_continues_at_once_and_wakes_the_others) 
 
 TEST_F(barrier_kernel, a_phase_that_was_complete_is_over_for_the_others_though_one_leaves) {
   arrive_to_complete(1), arrive_to_complete(2), arrive_to_complete(3);
-  EXPECT_EQ(release(1).outcome, done) << "while 3 does what is to be done once";
+  EXPECT_EQ(release(1).outcome, done) << "while 3 does the work of the phase";
   EXPECT_EQ(who(), "3 | 2");
   EXPECT_EQ(arrive(4, 3).outcome, granted);
   EXPECT_EQ(told(), "granted2 ");

@@ -352,7 +352,7 @@ TEST_F(slot_family, permits_that_are_neither_free_nor_known_belong_to_other_hold
   ASSERT_EQ(found.holders.size(), 2u);
   EXPECT_FALSE(found.holders.at(1).owner);
   EXPECT_EQ(found.holders.at(1).weight, 3u);
-  EXPECT_EQ(record().holders.size(), 1u) << "whoever does not know how many there are";
+  EXPECT_EQ(record().holders.size(), 1u) << "for a client that does not know the capacity";
 }
 
 TEST_F(slot_family, a_permit_that_came_from_elsewhere_is_extended_and_released_by_its_command) {

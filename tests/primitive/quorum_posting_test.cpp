@@ -119,7 +119,7 @@ TEST(quorum_posting, a_connection_that_breaks_while_it_is_written_to_is_noticed)
   auto held = lock.try_acquire();
   ASSERT_TRUE(held);
   EXPECT_GT(seen->posted, 0);
-  EXPECT_GT(seen->asked_for_grants, 0) << "asked again, by one who waits";
+  EXPECT_GT(seen->asked_for_grants, 0) << "a waiter asked again";
   EXPECT_FALSE(held->release());
 }
 

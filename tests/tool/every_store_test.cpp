@@ -79,7 +79,7 @@ TEST_P(every_store, serve_shows_holders_and_waiters) {
                       [&] { return get(port, path)["holders"].size() == 1; });
   if (GetParam().stores_reasons) EXPECT_EQ(get(port, path)["holders"][0]["reason"], "first");
   if (GetParam().lists_waiters) {
-    harness::eventually("the page shows who waits",
+    harness::eventually("the page shows the waiters",
                         [&] { return get(port, path)["waiters"].size() == 1; });
     if (GetParam().stores_reasons) EXPECT_EQ(get(port, path)["waiters"][0]["reason"], "second");
   }

@@ -157,7 +157,7 @@ TEST_F(redis_cluster_of_halves, of_which_one_hangs_and_was_replaced_are_learned_
     halves_ = false;
   }
   EXPECT_FALSE(all.ask(one));
-  EXPECT_FALSE(all.ask(one)) << "this one asks who has it now";
+  EXPECT_FALSE(all.ask(one)) << "this one asks for its present node";
   const auto third = all.ask(one);
   EXPECT_TRUE(third) << third.error().what;
 }

@@ -127,7 +127,7 @@ TEST_F(redis_clusters, a_listener_at_a_node_that_was_taken_out_listens_at_anothe
   cluster_.begin_move(slot_of("m"), from, to);
   cluster_.end_move(slot_of("m"), from, to);
   (void)all.back().show("m");  // learns the nodes
-  harness::eventually("nobody who waits there",
+  harness::eventually("no waiter to listen there",
                       [&] { return redis_test::listening_at(gone) == before; });
   EXPECT_FALSE(held.release());
   EXPECT_FALSE(next.get().value().release());

@@ -130,7 +130,7 @@ TEST_F(redis_late_commands, a_release_also_stops_a_command_that_has_not_arrived)
   expect_too_late(command(permits_verb::acquire), due);
   auto s = holdfast::open(server_.url());
   EXPECT_TRUE(s.names().empty()) << "it is free";
-  EXPECT_TRUE(holdfast::mutex(s, "m").try_lock()) << "for who asks now";
+  EXPECT_TRUE(holdfast::mutex(s, "m").try_lock()) << "the lock is free for a new request";
 }
 
 TEST_F(redis_late_commands, a_free_name_with_a_late_mark_can_become_any_kind) {

@@ -151,7 +151,7 @@ TEST_F(script_keys, of_places_are_missed_when_only_the_holder_asks) {
   (void)ask_as("c", permits_verb::acquire, 4);
   server_.ask({"DEL", "holdfast:{m}:p"});
   server_.shift_clock(6s);
-  EXPECT_TRUE(waiters().empty()) << "and who looks sees it";
+  EXPECT_TRUE(waiters().empty()) << "and an inspection shows it";
   ASSERT_EQ(ask(permits_verb::renew, 1, 600s), permits_outcome::granted);
   EXPECT_TRUE(waiters().empty());
 }
