@@ -129,8 +129,8 @@ pending<done> async_extend(const lease& held, std::chrono::milliseconds length);
 template <class... Args>
 pending<lease> async_acquire(recursive_mutex&, Args&&...) {
   static_assert(sizeof...(Args) > 1000,
-                "a recursive_mutex belongs to a thread, and what waits without one has none: use "
-                "a mutex and pass its lease on");
+                "a recursive_mutex belongs to a thread, and an asynchronous wait has none: use a "
+                "mutex and pass its lease on");
   return pending<lease>(nullptr);
 }
 template <class... Args>

@@ -29,7 +29,7 @@ enum class event_kind {
   lock_order,      ///< two names are taken in both orders: `detail` says where
   deadlock,        ///< a wait in a ring was ended: `detail` lists the waits of the ring
   paused,          ///< the thread that watches leases ran late: `waited` says by how much
-  notification_gap,  ///< notifications may have been lost; the waiters look for themselves
+  notification_gap,  ///< notifications may have been lost; the waiters poll
 };
 std::string_view to_string(event_kind kind) noexcept;
 
