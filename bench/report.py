@@ -137,8 +137,8 @@ def page_table(measured):
         return f"| a lock of another process is in its row, on `{kind}:` | " + " · ".join(
             f"{times[len(times) // 2]:.1f} s ({times[0]:.1f} … {times[-1]:.1f})" for times in cells) + " |"
 
-    yield (f"Measured on {measured['date']}, median (least … most) of {measured['takes']} locks. Machine: {measured['machine']}; load average "
-           f"of the minute before {measured['load']:.1f}.")
+    yield (f"Measured on {measured['date']}, median (least … most) of {measured['takes']} locks. Machine: {measured['machine']}; load "
+           f"average of the minute before {measured['load']:.1f}.")
     yield ""
     yield f"| `holdfast serve` at the default share, one viewer | {' · '.join(f'{int(count):,} names' for count in row_s['redis'])} |"
     yield "|---|--:|"
@@ -216,7 +216,9 @@ def main():
     growth = {name.removeprefix("growth_"): results.pop(name) for name in list(results) if name.startswith("growth_")}
     page = results.pop("page", [])
     if not (page if given.page else growth if given.growth else results):
-        by = "tests/browser/measure.py --json bench/results/page.json" if given.page else "make bench-growth" if given.growth else "make bench"
+        by = "make bench-growth" if given.growth else "make bench"
+        if given.page:
+            by = "tests/browser/measure.py --json bench/results/page.json"
         raise SystemExit(f"bench/results has nothing of this kind: run {by}")
     if given.check:
         measured_on = re.search(r"<!-- results -->\n(Machine: .*)", (root / "docs/bench.md").read_text())
