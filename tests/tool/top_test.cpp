@@ -254,7 +254,8 @@ TEST_F(live_commands, watch_whose_time_is_over_does_not_blame_the_store) {
   harness::redis_server server;
   around.environment.front() = "HOLDFAST_STORE=" + server.url("?command_timeout=1h");
   const holder h(*this, {"l"});
-  program watch(command({"watch", "l", "-w", "3s", "-d", "10ms"}), around);
+  // Less than the second from which on a query without an answer shows that the store is away.
+  program watch(command({"watch", "l", "-w", "900ms", "-d", "10ms"}), around);
   EXPECT_NE(watch.out.line().find(" holding "), std::string::npos);
   server.stop();
   EXPECT_EQ(watch.wait(), 0);
