@@ -2,6 +2,7 @@
 // thread of the session is in no span, so what it reports becomes a span of its own, with a link to
 // the acquisition. The example has a tracer of its own, with the few functions of OpenTelemetry's
 // that it needs (docs/monitoring.md says which they are), so that it compiles without that library.
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -123,11 +124,12 @@ int main() {
   const holdfast::lease second = invoice.acquire();
   clock->advance(std::chrono::hours(1));  // as if the machine had slept: a thread of the session
                                           // finds that the lease has ended
+  const std::string loss = "holdfast.lost invoice of holdfast.acquire invoice";
   std::unique_lock lock{collected.mutex};
-  collected.changed.wait(lock, [&] { return collected.spans.size() == 4; });
+  // There may be spans of other events, too: that hour may count as a pause.
+  collected.changed.wait(lock, [&] { return std::ranges::count(collected.spans, loss) == 1; });
   for (const auto& s : collected.spans) std::cout << "span " << s << '\n';
   for (const auto& e : collected.events) std::cout << "event " << e << '\n';
-  const bool linked = collected.spans.back() == "holdfast.lost invoice of holdfast.acquire invoice";
   const bool on_span = collected.events == std::vector<std::string>{"holdfast.lost order"};
-  return refused && linked && on_span ? 0 : 1;
+  return refused && on_span ? 0 : 1;
 }
