@@ -91,7 +91,7 @@ std::vector<std::size_t> contender_family::renew(std::span<const named_command> 
   for (const std::size_t i : renewals) {
     const auto& [name, c] = batch[i];
     const auto mine = entries_.find(name, c.owner);
-    const bool ended = mine && is_of_an_ended_session(*mine);
+    const bool ended = mine && is_of_an_ended_session(*mine, *port_);
     if (ended) step_out(name, c.owner);
     if (mine && !ended && !mine->nodes.empty()) {
       asked.push_back({name, mine->nodes.back()});
@@ -135,14 +135,10 @@ permits_reply contender_family::kept(std::string_view name, const permits_comman
 
 result<standing> contender_family::standing_of(std::string_view name, const owner_id& owner) {
   const auto mine = entries_.find(name, owner);
-  if (!mine || !mine->held || is_of_an_ended_session(*mine)) {
+  if (!mine || !mine->held || is_of_an_ended_session(*mine, *port_)) {
     return failure{errc::lost, "the store no longer has the entry of this lease"};
   }
   return standing{port_->address(name, mine->nodes.back()), mine->made};
-}
-
-bool contender_family::is_of_an_ended_session(const own_entry& mine) const {
-  return !mine.nodes.empty() && port_->safe_until(mine.session) == boot_time{};
 }
 
 // Forgets a node that is gone. But a request under way may still create it again, and one of two

@@ -104,9 +104,6 @@ class contender_family final : public store::session_store {
   result<bool> leave(std::string_view name, const owner_id& owner,
                      const std::vector<std::string>& nodes);
 
-  /// True if the store's session that created the nodes has ended: the store does not keep them
-  /// alive any more.
-  bool is_of_an_ended_session(const own_entry& mine) const;
   void step_out(std::string_view name, const owner_id& owner);
 
   void has_changed(std::string_view name, const owner_id& owner, std::string_view watched);

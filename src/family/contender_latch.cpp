@@ -224,6 +224,7 @@ status contender_latch::enter(std::string_view name, const countdown_command& c)
   if (!in) return std::move(in.error());
   entries_.change(name, c.owner, [&](own_entry& p) {
     p.nodes = {std::move(in->node)};
+    p.session = in->session;
     p.unsure = in->repeated;
   });
   return done{};
@@ -233,19 +234,26 @@ status contender_latch::leave(std::string_view name, const owner_id& owner) {
   const auto mine = entries_.find(name, owner);
   if (!mine) return done{};
   entries_.erase(name, owner);
-  if (!mine->unsure) {
-    auto left = port_.leave(name, mine->nodes);
+  bool unsure = mine->unsure;
+  if (!unsure) {
+    const auto left = port_.leave(name, mine->nodes);
     if (left) return done{};
+    unsure = left.error().outcome_unknown;  // it may take effect later
   }
   // Removed in the background; the end of the session would remove it as well.
-  entries_.later({own_entries::job::kind::give_up, mine->name, owner, mine->nodes, mine->unsure,
-                  clock_.now()});
+  entries_.later(
+      {own_entries::job::kind::give_up, mine->name, owner, mine->nodes, unsure, clock_.now()});
   return done{};
 }
 
 result<countdown_reply> contender_latch::wait(std::string_view name, const countdown_command& c) {
   const boot_time asked = clock_.now();
-  const auto mine = entries_.find(name, c.owner);
+  auto mine = entries_.find(name, c.owner);
+  // A waiter whose node is not known, or has ended with its session, enters anew.
+  if (mine && (mine->nodes.empty() || is_of_an_ended_session(*mine, port_))) {
+    (void)leave(name, c.owner);
+    mine.reset();
+  }
   const bool quiet = mine && mine->nothing_new() && asked < keeps_next(*mine, c);
   if (quiet && c.queue_lease_us > 0) {
     entries_.change(name, c.owner, [&](own_entry& p) {

@@ -115,7 +115,7 @@ result<std::optional<permits_reply>> contender_family::take_turn(std::string_vie
   while (true) {
     const auto mine = entries_.find(name, c.owner);
     if (!mine) return std::optional<permits_reply>{};
-    if (is_of_an_ended_session(*mine)) {
+    if (is_of_an_ended_session(*mine, *port_)) {
       step_out(name, c.owner);
       return std::optional<permits_reply>{};
     }
@@ -170,7 +170,8 @@ result<std::optional<permits_reply>> contender_family::clash(std::string_view na
 
 // Watches the contenders ahead, and reads their data with the same request: one may need less than
 // when it entered. Returns true if that changes the decision; an empty `all` then means that the
-// queue has to be read anew.
+// queue has to be read anew: a node is gone, or was created anew under the same name, and is now
+// behind this one.
 result<bool> contender_family::look_ahead(std::string_view name, const permits_command& c,
                                           line& all, const decision& d) {
   if (!c.wait && c.kind != store::kind::shared_mutex) return false;
@@ -194,6 +195,10 @@ result<bool> contender_family::look_ahead(std::string_view name, const permits_c
     if (!is_there(says)) {
       entries_.change(name, c.owner, [&](own_entry& p) { p.watched.erase(other.node); });
       if (!says) return says.error();
+      return all.clear(), true;
+    }
+    if ((*says)->fence > mine->fence) {
+      entries_.forget_watched(name, c.owner, other.node);
       return all.clear(), true;
     }
     const std::uint32_t now = (*says)->weight;

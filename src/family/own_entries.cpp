@@ -34,6 +34,10 @@ bool own_entry::nothing_new() const {
              [&](const auto& p) { return watched.contains(p); });
 }
 
+bool is_of_an_ended_session(const own_entry& mine, const store::contender_store& of) {
+  return !mine.nodes.empty() && of.safe_until(mine.session) == boot_time{};
+}
+
 std::optional<own_entry> own_entries::find(std::string_view name,
                                            const store::owner_id& owner) const {
   const std::lock_guard guard{mutex_};
@@ -59,6 +63,12 @@ void own_entries::erase(std::string_view name, const store::owner_id& owner) {
 
 void own_entries::forget_watched(std::string_view name, const store::owner_id& owner) {
   (void)change(name, owner, [&](own_entry& p) { forget_watched(name, owner, p); });
+}
+
+void own_entries::forget_watched(std::string_view name, const store::owner_id& owner,
+                                 const std::string& what) {
+  (void)change(name, owner, [&](own_entry& p) { p.watched.erase(what); });
+  watches_.forget(name, what, owner);
 }
 
 void own_entries::forget_watched(std::string_view name, const store::owner_id& owner,

@@ -66,6 +66,10 @@ struct own_entry {
   bool nothing_new() const;
 };
 
+/// True if the store's session that created the nodes has ended: the store does not keep them alive
+/// any more.
+bool is_of_an_ended_session(const own_entry& mine, const store::contender_store& of);
+
 /// The contender nodes of this session, by name and owner, and the background jobs for them, which
 /// the family's own thread carries out. The store removes nodes when their session ends. A lease or
 /// a wait of this session that ends earlier is ended from here. Thread-safe; only take_over() waits
@@ -80,6 +84,8 @@ class own_entries {
   /// Removes the entry and its watches.
   void erase(std::string_view name, const store::owner_id& owner);
   void forget_watched(std::string_view name, const store::owner_id& owner);
+  /// The same of one watched thing.
+  void forget_watched(std::string_view name, const store::owner_id& owner, const std::string& what);
   /// Returns false if there is no such entry.
   bool change(std::string_view name, const store::owner_id& owner,
               const std::function<void(own_entry&)>& how);

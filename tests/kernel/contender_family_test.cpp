@@ -56,6 +56,21 @@ TEST_F(contender_family, a_waiter_watches_its_predecessor_and_is_notified_when_i
   EXPECT_EQ(acquire(1).outcome, granted);
 }
 
+// The predecessor enters anew after the queue was read, and before it is watched.
+TEST_F(contender_family, a_waiter_does_not_wait_for_a_contender_that_is_now_behind_it) {
+  port_.names_by_owner = true;
+  port_.put("n", stranger(1));
+  port_.put("n", stranger(2));
+  port_.on_listed = [&] {
+    port_.remove_all("n", {9, 2});
+    port_.put("n", stranger(2));
+  };
+  EXPECT_EQ(acquire(1).outcome, queued);
+  port_.remove_all("n", {9, 1});
+  EXPECT_TRUE(told(1)) << "it is the first now";
+  EXPECT_EQ(acquire(1).outcome, granted);
+}
+
 TEST_F(contender_family, without_a_change_the_store_gets_no_request) {
   port_.put("n", stranger(1));
   EXPECT_EQ(acquire(1).outcome, queued);
@@ -201,6 +216,37 @@ TEST_F(contender_family, a_late_removal_never_removes_a_newer_entry_at_a_latch) 
   clock_.advance(5s);
   harness::eventually("the thread has gone on", [&] { return port_.size("other") == 1; });
   EXPECT_EQ(port_.size("l"), 1U) << "it still waits";
+}
+
+// Without an answer, it may also be carried out when the owner waits again.
+TEST_F(contender_family, a_pending_removal_never_removes_a_newer_entry_at_a_latch) {
+  const auto waits = [&] { return family_->countdown("l", wait_of(1)).value().outcome; };
+  EXPECT_EQ(waits(), countdown_outcome::closed);
+  port_.delay_leave = true;
+  auto gives_up = wait_of(1);
+  gives_up.verb = countdown_verb::leave;
+  ASSERT_TRUE(family_->countdown("l", gives_up));
+  harness::eventually("it has left", [&] { return port_.size("l") == 0; });
+  EXPECT_EQ(waits(), countdown_outcome::closed);
+  port_.deliver_late();
+  EXPECT_EQ(port_.size("l"), 1U) << "it waits again";
+}
+
+TEST_F(contender_family, a_waiter_at_a_latch_of_a_session_that_has_ended_enters_anew) {
+  const auto waits = [&] { return family_->countdown("l", wait_of(1)).value().outcome; };
+  EXPECT_EQ(waits(), countdown_outcome::closed);
+  port_.session = 2;
+  port_.remove_all("l", {0, 1});
+  EXPECT_EQ(waits(), countdown_outcome::closed);
+  EXPECT_EQ(port_.size("l"), 1U) << "others see it wait";
+}
+
+TEST_F(contender_family, a_waiter_at_a_latch_whose_creation_was_not_carried_out_enters_anew) {
+  port_.lose_reply = true;
+  ASSERT_FALSE(family_->countdown("l", wait_of(1)));
+  port_.remove_all("l", {0, 1});
+  EXPECT_EQ(family_->countdown("l", wait_of(1)).value().outcome, countdown_outcome::closed);
+  EXPECT_EQ(port_.size("l"), 1U) << "others see it wait";
 }
 
 // The program may be suspended between the store's answer and its own next step.

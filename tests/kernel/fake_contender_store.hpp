@@ -24,6 +24,7 @@ class fake_contender_store final : public holdfast::store::contender_store {
   bool tells_line = false;       ///< enter() returns the queue
   bool lose_reply = false;       ///< the next enter() is carried out, and its reply is lost
   bool lose_replaced = false;    ///< the same of the next replace()
+  bool names_by_owner = false;   ///< as in etcd: an entry created anew has the name of the former
   bool repeat_requests = false;  ///< each enter() is sent twice, and one copy is still on its way
   std::atomic<int> fail_leaves{0};       ///< this many are not carried out
   bool delay_leave = false;              ///< the next one has no answer, and is still on its way
@@ -266,6 +267,7 @@ class fake_contender_store final : public holdfast::store::contender_store {
   bool ends_watch() { return cannot_watch_one > 0 && cannot_watch_one-- > 0; }
   entered add(const std::string& name, contender who, contender_data says) {
     who.node = std::to_string(++last_);
+    if (names_by_owner) who.node = to_string(who.owner) + (who.raises ? "+" : "");
     says.fence = static_cast<std::uint64_t>(last_);
     says.session = session;
     lines_[name].push_back({who, says});
