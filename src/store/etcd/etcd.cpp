@@ -88,7 +88,8 @@ class etcd_store final : public contender_store {
   const std::string& peer() const noexcept override { return peer_; }
   boot_time safe_until(std::uint64_t session) const noexcept override {
     const auto now = present();
-    return number_of(now->id()) == session ? now->safe_until() : boot_time{};
+    const bool lives = number_of(now->id()) == session && !now->over();
+    return lives ? now->safe_until() : boot_time{};
   }
   std::chrono::nanoseconds safe_span() const noexcept override { return present()->safe_span(); }
 
@@ -133,6 +134,7 @@ class etcd_store final : public contender_store {
     return as_of_version(mark_of(mine), mine.settled_at());
   }
   result<std::vector<contender>> settle(session_lease& mine, const std::string& prefix);
+  void exclude_the_earlier(session_lease& mine, const std::string& prefix, entered& in);
   void agreed(const wire::ResponseHeader& h, boot_time asked) {
     present()->agreed(h.raft_term(), asked);
   }
@@ -276,6 +278,7 @@ result<contender_store::entered> etcd_store::enter_with(session_lease& mine, std
       in.replaced = !done->succeeded() && !leaving.empty();
       for (const auto& r : done->responses())
         in.replaced |= r.response_delete_range().deleted() > 0;
+      if (repeated) exclude_the_earlier(mine, prefix, in);
       return in;
     }
     mine.settled_at(version_in(done->responses(0)));
@@ -309,6 +312,15 @@ result<std::vector<contender>> etcd_store::settle(session_lease& mine, const std
   if (!done) return done.error();
   mine.settled_at(done->header().revision());
   return line_of(done->responses().rbegin()->response_range(), prefix);
+}
+
+// An earlier request that is still on its way would make the key anew, under the same name, after
+// somebody has taken the lock away: its former holder would then go on as if it held the lock.
+void etcd_store::exclude_the_earlier(session_lease& mine, const std::string& prefix, entered& in) {
+  auto line = settle(mine, prefix);
+  if (!line) return;  // it stays `repeated`
+  in.line = std::move(*line);
+  in.repeated = false;
 }
 
 result<bool> etcd_store::leave(std::string_view name, std::span<const std::string> nodes) {
@@ -576,7 +588,7 @@ result<std::vector<contender_store::used_name>> etcd_store::names() {
   if (!all) return all.error();
   std::vector<used_name> used;
   for (const auto& kv : all->kvs()) {
-    auto name = name_in_use(std::string_view(kv.key()).substr(prefix.size()));
+    auto name = name_in_use(kv, prefix);
     const bool seen = !used.empty() && used.back().name == name;
     if (!name.empty() && !seen) used.push_back({std::move(name)});
   }

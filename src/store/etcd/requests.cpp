@@ -21,6 +21,15 @@ wire::Compare compare(std::string key, comparison how, target what) {
   return c;
 }
 
+/// The contender of a key, whose last part is `node`. Another program's has a lease: without one,
+/// the key is no lock, whatever its name looks like.
+std::optional<contender> contender_of(const wire::KeyValue& kv, std::string_view node) {
+  auto who = contender_at(node);
+  const bool of_another = who && !who->owner && node != record_key;
+  if (of_another && kv.lease() == 0) return std::nullopt;
+  return who;
+}
+
 }  // namespace
 
 wire::Compare not_there(std::string key) {
@@ -85,7 +94,7 @@ wire::RangeRequest keys_below(const std::string& prefix) {
 std::vector<contender> line_of(const wire::RangeResponse& all, const std::string& prefix) {
   std::vector<contender> line;
   for (const auto& kv : all.kvs()) {
-    auto who = contender_at(std::string_view(kv.key()).substr(prefix.size()));
+    auto who = contender_of(kv, std::string_view(kv.key()).substr(prefix.size()));
     if (!who) continue;
     const bool first = who->node == record_key;
     line.insert(first ? line.begin() : line.end(), std::move(*who));
@@ -93,9 +102,10 @@ std::vector<contender> line_of(const wire::RangeResponse& all, const std::string
   return line;
 }
 
-std::string name_in_use(std::string_view below_base) {
+std::string name_in_use(const wire::KeyValue& kv, const std::string& base) {
+  const auto below_base = std::string_view(kv.key()).substr(base.size());
   const auto slash = below_base.find('/');
-  if (slash == below_base.npos || !contender_at(below_base.substr(slash + 1))) return {};
+  if (slash == below_base.npos || !contender_of(kv, below_base.substr(slash + 1))) return {};
   return contender_text::unescape(below_base.substr(0, slash));
 }
 

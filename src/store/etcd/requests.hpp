@@ -28,7 +28,7 @@ wire::RangeRequest keys_below(const std::string& prefix);
 /// The contenders among the keys below `prefix`; the record of a latch first.
 std::vector<contender> line_of(const wire::RangeResponse& all, const std::string& prefix);
 
-/// The name in NAME/ENTRY, if that is an entry; otherwise empty.
-std::string name_in_use(std::string_view below_base);
+/// The name in the key BASE NAME/ENTRY, if that is an entry; otherwise empty.
+std::string name_in_use(const wire::KeyValue& kv, const std::string& base);
 
 }  // namespace holdfast::store::etcd

@@ -35,7 +35,8 @@ class zookeeper_store final : public contender_store {
   const std::string& peer() const noexcept override { return peer_; }
   boot_time safe_until(std::uint64_t session) const noexcept override {
     const auto now = present();
-    return now->session() == session ? now->safe_until() : boot_time{};
+    const bool lives = now->session() == session && !now->over();
+    return lives ? now->safe_until() : boot_time{};
   }
   std::chrono::nanoseconds safe_span() const noexcept override { return present()->safe_span(); }
 

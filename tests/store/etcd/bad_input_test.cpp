@@ -66,6 +66,7 @@ TEST(etcd_bad_input, keys_of_other_programs_do_no_harm) {
   const auto base = fresh_base();
   auto session = holdfast::open(calm_cluster().url(base));
   (void)calm_cluster().ctl("put " + base + "/n/notes x");
+  (void)calm_cluster().ctl("put " + base + "/n/4711 x");  // in the form of a lease, but without one
   (void)calm_cluster().ctl("put " + base + "/other/deep/key x");
   EXPECT_TRUE(session.names().empty());
   EXPECT_TRUE(holdfast::mutex(session, "n").try_acquire());

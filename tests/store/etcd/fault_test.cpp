@@ -1,6 +1,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <thread>
+#include <vector>
+
 #include "harness/consensus_faults.hpp"
 #include "harness/eventually.hpp"
 #include "store/etcd/fixture.hpp"
@@ -89,6 +92,34 @@ TEST(etcd_faults, a_request_that_arrives_after_its_wait_ended_leaves_nothing) {
   harness::fault_proxy proxy(calm_cluster().port(0));
   harness::late_requests_leave_nothing(calm_cluster(), fresh_base(), proxy,
                                        calm_cluster().url_at(proxy.port(), ""));
+}
+
+// A request under way when its repetition was answered makes no key again, by which the holder
+// would go on after the lock was taken away.
+TEST(etcd_faults, a_request_that_arrives_after_a_force_release_restores_no_hold) {
+  constexpr std::size_t count = 16;
+  const auto name = [](std::size_t i) { return "job" + std::to_string(i); };
+  const auto base = fresh_base();
+  harness::fault_proxy proxy(calm_cluster().port(0));
+  auto here = holdfast::open("etcd://127.0.0.1:" + std::to_string(proxy.port()) +
+                             ",127.0.0.1:" + std::to_string(calm_cluster().port(1)) + base +
+                             "?session=30s&command_timeout=1s");
+  auto there = holdfast::open(calm_cluster().url(base + "?session=30s&command_timeout=10s"));
+  proxy.with([](auto& relay) { relay.stall(harness::way::up); });
+  std::vector<lease> former(count), now(count);
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < count; ++i)
+    threads.emplace_back([&, i] { former[i] = holdfast::mutex(here, name(i)).acquire(); });
+  for (auto& t : threads) t.join();
+  for (std::size_t i = 0; i < count; ++i) {
+    EXPECT_EQ(there.force_release(name(i)), 1U);
+    now[i] = holdfast::mutex(there, name(i)).acquire();
+  }
+  proxy.heal();
+  for (std::size_t i = 0; i < count; ++i) {
+    harness::eventually("the loss is told", [&] { return former[i].lost().stop_requested(); });
+    EXPECT_NO_THROW(now[i].check());
+  }
 }
 
 // The connection is cut after more and more bytes of the answers, until the cut loses the release's

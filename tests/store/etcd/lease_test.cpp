@@ -59,6 +59,22 @@ TEST(etcd_leases, a_hold_of_an_ended_lease_does_not_depend_on_the_next_lease) {
   EXPECT_NO_THROW(other.check());
 }
 
+// No later call of the session has begun another lease yet.
+TEST(etcd_leases, what_depends_on_a_revoked_lease_is_certain_for_no_time) {
+  using namespace holdfast::store;
+  auto options = options_at(calm_cluster().hosts() + fresh_base());
+  options.clock = &holdfast::real_clock();
+  options.session = 4s;
+  const auto store = etcd::open_etcd(options).value();
+  contender who;
+  who.owner = {1, 2};
+  const auto in = store->enter("job", who, {}, {}).value();
+  EXPECT_GT(store->safe_until(in.session), options.clock->now());
+  revoke(lease_in("/" + in.node));
+  harness::eventually("it has ended",
+                      [&] { return store->safe_until(in.session) == holdfast::boot_time{}; });
+}
+
 TEST(etcd_leases, the_later_of_two_makers_of_a_record_leaves_no_lease) {
   using namespace holdfast::store;
   auto options = options_at(calm_cluster().hosts() + fresh_base());

@@ -82,6 +82,7 @@ TEST(zookeeper_members, that_are_resolved_for_a_new_session_delay_no_query_about
                       [&] { return all.children(options.base + "/job").empty(); });
   proxy.heal();
   harness::eventually("it knows", [&] { return is_over.load(); });
+  EXPECT_EQ(store->safe_until(in.session), holdfast::boot_time{}) << "no other has begun yet";
   std::future<void> asks, looks;
   const name_server_away now;
   const int before = lookups;
