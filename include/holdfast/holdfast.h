@@ -18,7 +18,7 @@
 ///   - A handle is a key, not an address: NULL, a handle of another type and one that is closed are
 ///     an error code, never undefined behaviour. A handle's value is not used a second time.
 ///   - Everything is thread-safe. A handle may be closed while other threads use it: their calls
-///     end as if the handle were still open.
+///     end as if the handle were still open. (Closing a queue ends a wait for its next event.)
 ///   - A struct begins with its size in bytes (sizeof), which is its version: a later library knows
 ///     more fields at the end, and accepts the shorter struct. Fields that are zero have the
 ///     default; `unused` fields are zero. holdfast_member, holdfast_rule and holdfast_part have no

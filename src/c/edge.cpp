@@ -107,11 +107,15 @@ int holdfast_close(const void* handle, holdfast_error* why) {
 }
 
 void holdfast_close_all(void) {
-  // First: otherwise a waiter would be granted the lock of a lease that is closed here.
-  (void)guarded(nullptr, end_blocking_calls);
-  (void)guarded(nullptr, [] {
-    for (const auto& closed : take_all_out()) closed->on_close();
-  });
+  const auto close_handles = [](closing which) {
+    (void)guarded(nullptr, [&] {
+      for (const auto& closed : take_out(which)) closed->on_close();
+    });
+  };
+  close_handles(closing::first);
+  // Before the leases: otherwise a waiter would be granted the lock of a lease that is closed here.
+  (void)guarded(nullptr, end_calls);
+  close_handles(closing::all);
 }
 
 }  // extern "C"

@@ -12,7 +12,7 @@
 
 namespace holdfast::c_abi {
 
-struct blocking_calls {
+struct calls {
   std::stop_source closed;
   unsigned under_way = 0;
   std::condition_variable ended;
@@ -30,10 +30,10 @@ struct registry {
   std::unordered_map<std::uintptr_t, std::shared_ptr<handle>> handles;
   std::uintptr_t last = 0;
   unsigned forks = 0;
-  std::shared_ptr<blocking_calls> calls{};
+  std::shared_ptr<c_abi::calls> calls{};
 
-  const std::shared_ptr<blocking_calls>& present_calls() {
-    if (!calls) calls = std::make_shared<blocking_calls>();
+  const std::shared_ptr<c_abi::calls>& present_calls() {
+    if (!calls) calls = std::make_shared<c_abi::calls>();
     return calls;
   }
 };
@@ -94,42 +94,43 @@ std::shared_ptr<handle> take_out(const void* key) {
   return r.handles.erase(number_of(key)) == 1 ? found : nullptr;
 }
 
-std::vector<std::shared_ptr<handle>> take_all_out() {
+std::vector<std::shared_ptr<handle>> take_out(closing which) {
   registry& r = all();
   const std::lock_guard guard{r.mutex};
   std::vector<std::shared_ptr<handle>> found;
   found.reserve(r.handles.size());
-  r.calls.reset();
+  if (which == closing::all) r.calls.reset();
   std::erase_if(r.handles, [&](auto& known) {
-    const bool ours = !known.second->of_the_parent();
-    if (ours) found.push_back(std::move(known.second));
-    return ours;
+    const handle& one = *known.second;
+    const bool goes = !one.of_the_parent() && (which == closing::all || one.closes_first());
+    if (goes) found.push_back(std::move(known.second));
+    return goes;
   });
   return found;
 }
 
-blocking_call::blocking_call() {
+call_under_way::call_under_way(in where) : where_(where) {
   registry& r = all();
   const std::lock_guard guard{r.mutex};
   all_ = r.present_calls();
   counts_ = !all_->closed.stop_requested();
   if (!counts_) return;
   ++all_->under_way;
-  ++calls_of_this_thread;
+  if (where_ == in::this_thread) ++calls_of_this_thread;
 }
 
-blocking_call::~blocking_call() {
+call_under_way::~call_under_way() {
   if (!counts_) return;
-  --calls_of_this_thread;
+  if (where_ == in::this_thread) --calls_of_this_thread;
   registry& r = all();
   const std::lock_guard guard{r.mutex};
   --all_->under_way;
   all_->ended.notify_all();
 }
 
-std::stop_token blocking_call::closed() const { return all_->closed.get_token(); }
+std::stop_token call_under_way::closed() const { return all_->closed.get_token(); }
 
-void end_blocking_calls() {
+void end_calls() {
   registry& r = all();
   std::unique_lock guard{r.mutex};
   const auto ending = r.present_calls();

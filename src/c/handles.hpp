@@ -19,6 +19,8 @@ class handle {
   handle& operator=(const handle&) = delete;
   /// holdfast_close() was called; calls under way may still use the object.
   virtual void on_close() noexcept {}
+  /// Whether holdfast_close_all() closes it before it ends the calls under way.
+  virtual bool closes_first() const noexcept { return false; }
   /// Whether this process is a forked child, and the object was made before the fork(): none of its
   /// mutexes can be used.
   bool of_the_parent() const noexcept;
@@ -43,29 +45,33 @@ std::shared_ptr<handle> look_up(const void* key);
 /// The same, and removes the key. Null if the key is unknown.
 std::shared_ptr<handle> take_out(const void* key);
 
-/// Takes out all objects of this process, but not those of its parent.
-std::vector<std::shared_ptr<handle>> take_all_out();
+/// Takes out all objects of this process, or those that close first, but not those of its parent.
+enum class closing { first, all };
+std::vector<std::shared_ptr<handle>> take_out(closing which);
 
-/// The blocking calls of this process since the last holdfast_close_all().
-struct blocking_calls;
+/// The calls under way in this process that began since the last holdfast_close_all().
+struct calls;
 
-/// A call that blocks, for as long as this object lives.
-class blocking_call {
+/// A call that blocks, or whose outcome goes to a queue, for as long as this object lives.
+class call_under_way {
  public:
-  blocking_call();
-  ~blocking_call();
-  blocking_call(const blocking_call&) = delete;
+  enum class in { this_thread, a_queue };
+  explicit call_under_way(in where);
+  ~call_under_way();
+  call_under_way(const call_under_way&) = delete;
   /// Stop is requested when all handles are closed.
   std::stop_token closed() const;
 
  private:
-  std::shared_ptr<blocking_calls> all_;
+  const in where_;
+  std::shared_ptr<calls> all_;
   bool counts_ = false;  ///< not if it ends at once, because all handles are being closed
 };
 
-/// Ends the waits of all blocking calls, and waits for the calls of other threads: what they are
-/// granted at that moment has a handle then. Calls that begin before take_all_out() end at once.
-void end_blocking_calls();
+/// Ends the waits of all calls under way, and waits for the calls, except those that block this
+/// thread: what they are granted at that moment has a handle then, or was released. Calls that
+/// begin before the last objects are taken out end at once.
+void end_calls();
 
 [[noreturn]] void refuse(errc code, const std::string& what);
 [[noreturn]] void refuse_handle(const char* what, const void* key);

@@ -124,7 +124,8 @@ std::optional<std::chrono::milliseconds> length_of(std::int64_t lease_ms) {
 
 /// Starts the release when no call uses the lease any more; that may be at the end of another
 /// thread's call.
-void release_later(lease_handle& from, const waiting& w) {
+void release_later(lease_handle& from, waiting w) {
+  w.under_way = std::make_shared<call_under_way>(call_under_way::in::a_queue);
   const auto without_memory = prepared_failure(w);
   from.empty_later([w, without_memory](std::unique_ptr<held> what) noexcept {
     try {

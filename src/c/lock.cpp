@@ -33,7 +33,8 @@ void begin_lease(pending<Found> what, const waiting& w) {
 class mutex_lock final : public lock_handle {
  public:
   mutex_lock(const session& s, std::shared_ptr<mutex> m)
-      : session_(s.impl()), mutex_(std::move(m)) {}
+      : session_(s.impl()), store_(s.url()), mutex_(std::move(m)) {}
+  about what() const override { return {mutex_->name(), store_}; }
   std::unique_ptr<held> acquire(const request&, const waiting& w) override {
     auto found = mutex_->try_acquire_for(w.limit, w.stop);
     if (!found) return nullptr;
@@ -52,6 +53,7 @@ class mutex_lock final : public lock_handle {
 
  private:
   const std::shared_ptr<const void> session_;
+  const std::string store_;
   const std::shared_ptr<mutex> mutex_;  // shared_ptr, so that a fair_mutex is destroyed as one
 };
 
@@ -60,7 +62,8 @@ class mutex_lock final : public lock_handle {
 class shared_lock final : public lock_handle {
  public:
   shared_lock(session s, std::string name, shared_mutex_options o)
-      : mutex_(std::move(s), std::move(name), std::move(o)) {}
+      : store_(s.url()), mutex_(std::move(s), std::move(name), std::move(o)) {}
+  about what() const override { return {mutex_.name(), store_}; }
   void require(const request& r) const override {
     if (r.permits != 0) lock_handle::require(r);
   }
@@ -79,13 +82,15 @@ class shared_lock final : public lock_handle {
   shared_mutex& itself() noexcept { return mutex_; }
 
  private:
+  const std::string store_;
   shared_mutex mutex_;
 };
 
 class semaphore_lock final : public lock_handle {
  public:
   semaphore_lock(session s, std::string name, std::uint32_t capacity, lock_options o)
-      : semaphore_(std::move(s), std::move(name), capacity, std::move(o)) {}
+      : store_(s.url()), semaphore_(std::move(s), std::move(name), capacity, std::move(o)) {}
+  about what() const override { return {semaphore_.name(), store_}; }
   void require(const request& r) const override {
     if (r.shared) lock_handle::require(r);
   }
@@ -100,13 +105,15 @@ class semaphore_lock final : public lock_handle {
 
  private:
   static std::uint32_t weight(const request& r) { return r.permits == 0 ? 1 : r.permits; }
+  const std::string store_;
   semaphore semaphore_;
 };
 
 class election_lock final : public lock_handle {
  public:
   election_lock(session s, const std::string& name, const election_options& o)
-      : election_(std::move(s), name, o) {}
+      : store_(s.url()), election_(std::move(s), name, o) {}
+  about what() const override { return {election_.name(), store_}; }
   std::unique_ptr<held> acquire(const request&, const waiting& w) override {
     return kept(election_.campaign_for(w.limit, w.stop));
   }
@@ -116,15 +123,17 @@ class election_lock final : public lock_handle {
   const election& itself() const noexcept { return election_; }
 
  private:
+  const std::string store_;
   election election_;
 };
 
 class leaders_handle final : public handle {
  public:
-  explicit leaders_handle(leaders l) : leaders_(std::move(l)) {}
+  leaders_handle(leaders l, about its) : what(std::move(its)), leaders_(std::move(l)) {}
   /// Ends the pending wait, which keeps this object alive, and with it the session.
-  void on_close() noexcept override { closed_.request_stop(); }
-  std::stop_token closed() const { return closed_.get_token(); }
+  void on_close() noexcept override { waits_.end(); }
+  const ends_its_waits& its_waits() const noexcept { return waits_; }
+  const about what;
 
   /// Only one call at a time may ask.
   leaders& begin_to_ask() {
@@ -148,7 +157,7 @@ class leaders_handle final : public handle {
   }
 
  private:
-  std::stop_source closed_;
+  ends_its_waits waits_;
   mutable std::mutex mutex_;
   bool asked_ = false;
   leaders leaders_;
@@ -166,12 +175,16 @@ class joint_lock final : public lock_handle {
   std::unique_ptr<held> acquire(const request&, const waiting& w) override {
     return kept(all_.try_acquire_for(w.limit, {}, w.stop));
   }
-  void begin_acquire(const request&, const waiting& w) override {
+  void begin_acquire(const request&, const waiting& given) override {
+    waiting w = given;
+    waits_.also_end(w);
     begin_lease(async_acquire(all_, w.limit, w.stop), w);
   }
+  void on_close() noexcept override { waits_.end(); }
 
  private:
   Lock all_;
+  ends_its_waits waits_;
 };
 
 lock_options options_of(const holdfast_lock_options* options) {
@@ -225,13 +238,13 @@ std::optional<leader> next_now(leaders_handle& from, const waiting& w) {
   }
 }
 
-void begin_next(const std::shared_ptr<leaders_handle>& from, const waiting& w) {
+void begin_next(const std::shared_ptr<leaders_handle>& from, waiting w) {
   auto& stream = from->begin_to_ask();
   try {
-    const auto stop = std::make_shared<either_stops>(w.stop, from->closed());
+    from->its_waits().also_end(w);
     begin(
-        async_next(stream, w.limit, stop->token()), w,
-        [from, stop](leader&& found, event_of& e) {
+        async_next(stream, w.limit, w.stop), w,
+        [from](leader&& found, event_of& e) {
           e.number = found.term;
           from->end(std::move(found));
         },
@@ -265,7 +278,7 @@ int acquire_as(holdfast_lock* lock, const request& r, const holdfast_wait* how,
     }
     auto& there = out(lease, "lease");
     auto found = from->acquire(r, w);
-    if (!found) return w.in_vain("acquire");
+    if (!found) return w.in_vain("acquire", from->what());
     give(&there, std::make_shared<lease_handle>(std::move(found), from->session_of_leases()));
     return done{};
   });
@@ -349,8 +362,8 @@ int holdfast_election_observe(holdfast_lock* election, holdfast_leaders** leader
                               holdfast_error* why) {
   return guarded(why, [&] {
     auto& there = out(leaders, "leaders");
-    give(&there, std::make_shared<leaders_handle>(
-                     get<election_lock>(election, "election")->itself().observe()));
+    const auto of = get<election_lock>(election, "election");
+    give(&there, std::make_shared<leaders_handle>(of->itself().observe(), of->what()));
   });
 }
 
@@ -365,7 +378,7 @@ int holdfast_leaders_next(holdfast_leaders* leaders, const holdfast_wait* how,
     }
     out_struct there(leader, "leader");
     auto found = next_now(*from, w);
-    if (!found) return w.in_vain("leaders_next");
+    if (!found) return w.in_vain("leaders_next", from->what);
     put_leader(*there, *found);
     from->end(std::move(*found));
     return holdfast::done{};
@@ -449,8 +462,9 @@ int holdfast_upgrade(holdfast_lock* lock, holdfast_lease* lease, holdfast_error*
     const auto of = get<shared_lock>(lock, "lock");
     const bool alone = lease_of(lease)->with(
         [&](held& l) { return of->itself().try_upgrade(as_single(l).itself()); });
-    if (!alone) return holdfast::failure{errc::busy, "there are other readers", false, "upgrade"};
-    return holdfast::done{};
+    if (alone) return holdfast::done{};
+    auto [name, at] = of->what();
+    return holdfast::failure{errc::busy, "there are other readers", false, "upgrade", name, at};
   });
 }
 

@@ -8,26 +8,26 @@
 
 namespace holdfast::c_abi {
 
-using latch_handle = handle_of<latch>;
 using condition_handle = handle_of<condition_variable>;
 
-struct barrier_handle final : handle {
+template <class T>
+struct waited_for : handle {
   template <class... Args>
-  explicit barrier_handle(Args&&... args) : itself(std::forward<Args>(args)...) {}
-  /// Ends the waits over a queue, because each of them keeps the barrier, and with it the session.
-  void on_close() noexcept override { closed_.request_stop(); }
+  explicit waited_for(const session& s, Args&&... args)
+      : store(s.url()), itself(s, std::forward<Args>(args)...) {}
+  about what() const { return {itself.name(), store}; }
 
-  /// Makes a wait over a queue end also when the barrier is closed, as long as the result lives.
-  std::shared_ptr<either_stops> end_when_closed(waiting& w) const {
-    if (!w.to) return nullptr;  // the caller has the session until the call returns
-    auto both = std::make_shared<either_stops>(w.stop, closed_.get_token());
-    w.stop = both->token();
-    return both;
-  }
-  barrier itself;
+  const std::string store;
+  T itself;
+};
 
- private:
-  std::stop_source closed_;
+using latch_handle = waited_for<latch>;
+
+struct barrier_handle final : waited_for<barrier> {
+  using waited_for::waited_for;
+  void on_close() noexcept override { waits.end(); }
+
+  ends_its_waits waits{};
 };
 
 struct arrival_handle final : handle {
@@ -152,25 +152,24 @@ status wait_now(const std::shared_ptr<arrival_handle>& mine, void* key, const wa
     if (e.reason() == errc::lost) here.is_over();
     throw;
   }
-  if (!all) return w.in_vain("wait");
+  if (!all) return w.in_vain("wait", mine->at->what());
   here.is_over();
   return done{};
 }
 
 /// After the event, another wait for this arrival may begin.
 void begin_barrier_wait(const std::shared_ptr<arrival_handle>& mine, void* key, waiting w) {
-  const auto stop = mine->at->end_when_closed(w);
+  mine->at->waits.also_end(w);
   auto here = std::make_shared<barrier_wait>(mine, key);
   auto started = here->start(w);
   prepared one(1);
   one.front().tag = w.tag;
-  std::move(started).start(
-      [to = w.to, one = std::move(one), here = std::move(here), stop](status how) mutable {
-        if (how || how.error().code == errc::lost) here->is_over();
-        here.reset();
-        if (!how) one.front().how = std::move(how.error());
-        to->push(std::move(one));
-      });
+  std::move(started).start([w, one = std::move(one), here = std::move(here)](status how) mutable {
+    if (how || how.error().code == errc::lost) here->is_over();
+    here.reset();
+    if (!how) one.front().how = std::move(how.error());
+    w.to->push(std::move(one));
+  });
 }
 
 /// For operations that have only an asynchronous form: runs one over the queue; without a queue,
@@ -180,10 +179,10 @@ int begin_or_await(holdfast_barrier* barrier, const holdfast_wait* how, holdfast
   return guarded(why, [&]() -> status {
     auto w = read(how);
     const auto of = get<barrier_handle>(barrier, "barrier");
-    const auto stop = of->end_when_closed(w);
+    of->waits.also_end(w);
     auto what = start(of->itself, w.limit, w.stop);
     if (!w.to) return std::move(what).future().get();
-    begin(std::move(what), w, [stop](done&&, event_of&) {});
+    begin(std::move(what), w);
     return done{};
   });
 }
@@ -223,7 +222,7 @@ int holdfast_latch_wait(holdfast_latch* latch, const holdfast_wait* how, holdfas
     if (w.to) {
       begin(async_wait(of->itself, w.limit, w.stop), w);
     } else if (!of->itself.wait_for(w.limit, w.stop)) {
-      return w.in_vain("wait");
+      return w.in_vain("wait", of->what());
     }
     return holdfast::done{};
   });
@@ -261,11 +260,11 @@ int holdfast_barrier_arrive_within(holdfast_barrier* barrier, const holdfast_wai
   return guarded(why, [&]() -> holdfast::status {
     auto w = read(how);
     const auto of = get<barrier_handle>(barrier, "barrier");
-    const auto stop = of->end_when_closed(w);
+    of->waits.also_end(w);
     if (!w.to) (void)out(arrival, "arrival");
     auto started = async_arrive(of->itself, w.limit, w.stop);
     if (w.to) {
-      begin(std::move(started), w, [of, stop](holdfast::barrier::arrival&& mine, event_of& e) {
+      begin(std::move(started), w, [of](holdfast::barrier::arrival&& mine, event_of& e) {
         e.granted = std::make_shared<arrival_handle>(of, std::move(mine));
       });
       return holdfast::done{};

@@ -65,13 +65,11 @@ prepared queue::pop(std::chrono::nanoseconds wait) {
   return one;
 }
 
-failure waiting::in_vain(const char* operation) const {
+failure waiting::in_vain(const char* operation, about what) const {
   const auto code = stop.stop_requested() ? errc::cancelled
                     : is_try()            ? errc::busy
                                           : errc::timed_out;
-  failure f{code, ""};
-  f.operation = operation;
-  return f;
+  return {code, "", false, operation, std::move(what.name), std::move(what.store)};
 }
 
 wait_time time_of(std::int64_t timeout_ns) {
@@ -91,12 +89,12 @@ waiting as_given(const holdfast_wait* how) {
 
 waiting read(const holdfast_wait* how) {
   waiting w = as_given(how);
-  if (w.to) return w;
-  w.blocks = std::make_shared<blocking_call>();
+  using in = call_under_way::in;
+  w.under_way = std::make_shared<call_under_way>(w.to ? in::a_queue : in::this_thread);
   if (!w.stop.stop_possible()) {
-    w.stop = w.blocks->closed();
+    w.stop = w.under_way->closed();
   } else {
-    w.either = std::make_shared<either_stops>(w.stop, w.blocks->closed());
+    w.either = std::make_shared<either_stops>(w.stop, w.under_way->closed());
     w.stop = w.either->token();
   }
   return w;

@@ -33,6 +33,8 @@ class queue final : public handle {
   queue();
   ~queue() override;
   void on_close() noexcept override;
+  /// So that no program takes out a lease that nobody closes.
+  bool closes_first() const noexcept override { return true; }
   int fd() const noexcept { return fd_; }
 
   /// If the queue is closed, the event and its objects are dropped.
@@ -69,19 +71,41 @@ class either_stops {
   std::stop_callback<passes_on> on_one_, on_other_;
 };
 
+/// What an error is about.
+struct about {
+  std::string name{};
+  std::string store{};
+};
+
 /// How a call waits.
 struct waiting {
   wait_time limit = no_limit;
   std::stop_token stop{};
   std::shared_ptr<queue> to{};  ///< null: the call blocks
   std::uint64_t tag = 0;
-  std::shared_ptr<const blocking_call> blocks{};  ///< null if it does not
-  std::shared_ptr<const either_stops> either{};
+  std::shared_ptr<const call_under_way> under_way{};
+  std::shared_ptr<const either_stops> either{}, or_closed{};  ///< which `stop` is made of
 
   bool is_try() const noexcept { return limit == one_try; }
   /// The failure of a wait that ended without a result.
-  failure in_vain(const char* operation) const;
+  failure in_vain(const char* operation, about what) const;
 };
+
+/// The waits with a queue of a handle. They keep its sessions, so they end when it is closed.
+class ends_its_waits {
+ public:
+  void end() noexcept { closed_.request_stop(); }
+  /// A wait without a queue goes on: its caller has the handle until the call returns.
+  void also_end(waiting& w) const {
+    if (!w.to) return;
+    w.or_closed = std::make_shared<either_stops>(w.stop, closed_.get_token());
+    w.stop = w.or_closed->token();
+  }
+
+ private:
+  std::stop_source closed_;
+};
+
 wait_time time_of(std::int64_t timeout_ns);
 waiting read(const holdfast_wait* how);
 /// The same for a call that waits for no other program: takes no memory.
@@ -95,14 +119,16 @@ inline std::shared_ptr<prepared> prepared_failure(const waiting& w) {
   return one;
 }
 
-/// Starts the operation. At its end `tell` puts the value into the event; `failed` is called if
-/// there is no value.
+/// The end of an operation. Its members are destroyed in reverse order: the call is under way until
+/// nothing of it is left.
 template <class T, class Tell, class Failed>
-void begin(pending<T> what, const waiting& w, Tell tell, Failed failed) {
-  prepared one(1);
-  one.front().tag = w.tag;
-  std::move(what).start([to = w.to, one = std::move(one), tell = std::move(tell),
-                         failed = std::move(failed)](result<T> how) mutable {
+struct outcome {
+  waiting w;
+  prepared one;
+  Tell tell;
+  Failed failed;
+
+  void operator()(result<T> how) {
     event_of& e = one.front();
     try {
       if (how) {
@@ -115,8 +141,18 @@ void begin(pending<T> what, const waiting& w, Tell tell, Failed failed) {
       failed();
       e.how = failure{errc::overloaded, ""};
     }
-    to->push(std::move(one));
-  });
+    w.to->push(std::move(one));
+  }
+};
+
+/// Starts the operation. At its end `tell` puts the value into the event; `failed` is called if
+/// there is no value.
+template <class T, class Tell, class Failed>
+void begin(pending<T> what, const waiting& w, Tell tell, Failed failed) {
+  prepared one(1);
+  one.front().tag = w.tag;
+  std::move(what).start(
+      outcome<T, Tell, Failed>{w, std::move(one), std::move(tell), std::move(failed)});
 }
 template <class T, class Tell>
 void begin(pending<T> what, const waiting& w, Tell tell) {

@@ -1,10 +1,11 @@
 /* Rules of the C interface, tested by a C99 program that includes only the public header.
- *   rules --list          the names of the rules
- *   rules URL RULE NODE NODE   tests one rule on this store; exits with 0 if it holds. The nodes
- * are the URLs of two more stores of this kind rules URL --release   a release while another waits;
- * prints the error's text if it fails rules URL --hangs     calls of a server that the caller stops
- * and resumes, when told to rules URL --unconfirmed   the same for a lease that is closed without
- * its answer rules --layout        sizes and offsets of the structs, for the bindings' tests */
+ * - rules --list: prints the names of the rules.
+ * - rules URL RULE NODE NODE: tests one rule on this store; exits with 0 if it holds. The nodes are
+ *   the URLs of two more stores of this kind.
+ * - rules URL --release: a release while another waits; prints the error's text if it fails.
+ * - rules URL --hangs: calls of a server that the caller stops and resumes, when told to.
+ * - rules URL --unconfirmed: the same for a lease that is closed without its answer.
+ * - rules --layout: prints sizes and offsets of the structs, for the bindings' tests. */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <fcntl.h>
@@ -289,6 +290,31 @@ static void close_all_leaves_nothing_to_a_thread_that_asks_again(void) {
   holdfast_name_info info = {.size = sizeof info};
   OK(holdfast_show(store, "m", &info, &why));
   CHECK(info.holders == 0 && info.waiters == 0);
+}
+
+enum { many = 100 };
+static holdfast_lock* mutex_number(int i) {
+  char name[16];
+  (void)snprintf(name, sizeof name, "m%d", i);
+  return mutex_of(store, name);
+}
+
+/* Two ways: the calls release the locks, or wait for them in the process that holds them. */
+static void close_all_ends_calls_with_a_queue_which_leave_nothing_behind(void) {
+  for (int waits_for_them = 0; waits_for_them < 2; ++waits_for_them) {
+    holdfast_queue* queue = NULL;
+    OK(holdfast_queue_open(&queue, NULL, &why));
+    const holdfast_wait told = told_to(queue, 1);
+    holdfast_lease* leases[many];
+    for (int i = 0; i < many; ++i) leases[i] = taken(mutex_number(i));
+    for (int i = 0; i < many; ++i) {
+      if (waits_for_them) OK(holdfast_acquire(mutex_number(i), &told, NULL, &why));
+      if (!waits_for_them) OK(holdfast_release(leases[i], &told, &why));
+    }
+    holdfast_close_all();
+    OK(holdfast_open(url, &options, &store, &why));
+    for (int i = many; i-- > 0;) GIVES(HOLDFAST_OK, tried(mutex_number(i)));
+  }
 }
 
 static void a_lock_outlives_the_handle_of_its_session(void) {
@@ -1055,6 +1081,29 @@ static void a_redlock_is_held_by_a_majority(void) {
   GIVES(HOLDFAST_OK, tried(mine));
 }
 
+static void closing_a_multi_lock_or_a_redlock_cancels_its_waits_with_a_queue(void) {
+  holdfast_queue* queue = NULL;
+  OK(holdfast_queue_open(&queue, NULL, &why));
+  const holdfast_wait told = told_to(queue, 1);
+  for (int votes = 0; votes < 2; ++votes) {
+    holdfast_session* nodes[2] = {NULL, NULL};
+    for (int i = 0; i < 2; ++i) OK(holdfast_open(nodes_urls[i], &options, &nodes[i], &why));
+    const holdfast_member members[] = {{.lock = mutex_of(nodes[0], "m")},
+                                       {.lock = mutex_of(nodes[1], "n")}};
+    holdfast_lock *mine = NULL, *in_the_way = mutex_of(other, "m");
+    if (votes) OK(holdfast_redlock(&other, 1, "q", NULL, &in_the_way, &why));
+    if (votes) OK(holdfast_redlock(nodes, 2, "q", NULL, &mine, &why));
+    if (!votes) OK(holdfast_multi_lock(members, 2, &mine, &why));
+    holdfast_lease* held = taken(in_the_way);
+    OK(holdfast_acquire(mine, &told, NULL, &why));
+    for (int i = 0; i < 2; ++i) OK(holdfast_close(members[i].lock, &why));
+    for (int i = 0; i < 2; ++i) OK(holdfast_close(nodes[i], &why));
+    OK(holdfast_close(mine, &why));
+    CHECK(next_of(queue).code == HOLDFAST_CANCELLED);
+    OK(holdfast_release(held, NULL, &why));
+  }
+}
+
 /* ---- effects of options ---------------------------------------------------------------------- */
 
 static holdfast_session* a_third(void) {
@@ -1607,6 +1656,51 @@ static int wait_at_barrier(void* at, const holdfast_wait* told) {
   return holdfast_barrier_arrive_and_wait(at, told, &why);
 }
 
+/* Without a queue. */
+static void names_what_it_waited_for(const char* name, int code) {
+  CHECK(code == HOLDFAST_TIMED_OUT || code == HOLDFAST_CANCELLED);
+  CHECK(why.code == code && strstr(why.name, name) != NULL && strstr(why.message, name) != NULL);
+  CHECK(strncmp(why.store, url, strcspn(url, ":")) == 0 && strstr(why.message, why.store) != NULL);
+}
+
+static void the_error_of_a_wait_in_vain_names_what_it_waited_for_and_the_store(void) {
+  const holdfast_wait brief = timed(1);
+  holdfast_lease* none = NULL;
+  (void)taken(mutex_of(other, "a mutex"));
+  names_what_it_waited_for("a mutex",
+                           holdfast_acquire(mutex_of(store, "a mutex"), &brief, &none, &why));
+  holdfast_lock* lock = shared_of(other, "readers", HOLDFAST_FIFO);
+  (void)taken(lock);
+  names_what_it_waited_for("readers", holdfast_acquire_shared(lock, &brief, &none, &why));
+  OK(holdfast_semaphore(store, "permits", 1, NULL, &lock, &why));
+  (void)taken(lock);
+  names_what_it_waited_for("permits", holdfast_acquire(lock, &brief, &none, &why));
+  OK(holdfast_election(store, "terms", NULL, &lock, &why));
+  holdfast_leaders* leaders = NULL;
+  holdfast_leader leader = {.size = sizeof leader};
+  OK(holdfast_election_observe(lock, &leaders, &why));
+  names_what_it_waited_for("terms", holdfast_leaders_next(leaders, &brief, &leader, &why));
+  (void)taken(lock);
+  names_what_it_waited_for("terms", holdfast_acquire(lock, &brief, &none, &why));
+  holdfast_latch* latch = NULL;
+  OK(holdfast_latch_open(store, "latch", 1, 0, &latch, &why));
+  names_what_it_waited_for("latch", holdfast_latch_wait(latch, &brief, &why));
+  holdfast_barrier* barrier = NULL;
+  holdfast_arrival* arrival = NULL;
+  OK(holdfast_barrier_open(store, "barrier", 2, 0, &barrier, &why));
+  OK(holdfast_barrier_arrive(barrier, &arrival, &why));
+  names_what_it_waited_for("barrier", holdfast_barrier_wait(barrier, arrival, &brief, &why));
+  const holdfast_rule rule = {.tokens = 1, .per_us = hour_us};
+  holdfast_limiter* limiter = NULL;
+  holdfast_decision d = {.size = sizeof d};
+  holdfast_wait stopped = timed(HOLDFAST_NO_LIMIT);
+  OK(holdfast_limiter_open(store, "tokens", &rule, 1, 0, &limiter, &why));
+  OK(holdfast_stop_open(&stopped.stop, &why));
+  OK(holdfast_stop_request(stopped.stop, &why));
+  names_what_it_waited_for("tokens",
+                           holdfast_limiter_take(limiter, 1, NULL, 0, &stopped, &d, &why));
+}
+
 static void the_text_of_a_timeout_names_the_awaited_event(void) {
   holdfast_lock* election = NULL;
   holdfast_leaders* leaders = NULL;
@@ -1705,6 +1799,7 @@ static const struct {
     RULE(close_all_releases_every_lease),
     RULE(close_all_ends_the_waits_of_other_threads_which_are_granted_nothing),
     RULE(close_all_leaves_nothing_to_a_thread_that_asks_again),
+    RULE(close_all_ends_calls_with_a_queue_which_leave_nothing_behind),
     RULE(a_lock_outlives_the_handle_of_its_session),
     RULE(an_extended_lease_has_the_new_length),
     RULE(force_release_with_an_empty_short_id_releases_nothing),
@@ -1735,6 +1830,7 @@ static const struct {
     RULE(a_limiter_grants_its_tokens_and_then_returns_the_waiting_time),
     RULE(a_multi_lock_takes_all_or_nothing),
     RULE(a_redlock_is_held_by_a_majority),
+    RULE(closing_a_multi_lock_or_a_redlock_cancels_its_waits_with_a_queue),
     RULE(the_candidate_with_the_greatest_priority_leads_next),
     RULE(readers_first_pass_a_waiting_writer),
     RULE(writers_first_pass_a_waiting_reader),
@@ -1756,6 +1852,7 @@ static const struct {
     RULE(a_field_of_a_later_version_is_refused_only_if_it_is_set),
     RULE(an_error_names_operation_name_store_and_whether_it_is_retryable),
     RULE(error_texts_are_valid_utf8_whatever_the_caller_or_the_store_sent),
+    RULE(the_error_of_a_wait_in_vain_names_what_it_waited_for_and_the_store),
     RULE(the_text_of_a_timeout_names_the_awaited_event),
     RULE(a_child_forked_while_a_thread_waits_leaves_that_wait_alone),
     RULE(a_forked_child_gets_an_error_and_can_open_new_sessions),

@@ -506,6 +506,25 @@ test('the signal of a lost lease is aborted when it is first read', {timeout: 20
   assert.ok(lease.signal.aborted && lease.signal.reason instanceof holdfast.Lost && lease.signal.reason.leaseGone);
 });
 
+test('a wait keeps its object open', () => {
+  const code = `const holdfast = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node'))});
+    (async () => {
+      const store = await holdfast.open('memory:waits-kept');
+      const quorum = () => holdfast.redlock([store], 'q'), both = () => holdfast.multiLock(store.mutex('m'), store.mutex('n'));
+      const held = [await quorum().acquire(), await both().acquire()];
+      const waits = [quorum(), both()].map((lock) => lock.acquire({timeout: 60e3}));
+      waits.push(store.barrier('b', 2).arriveAndWait(), store.election('e').observe().next());
+      for (let i = 0; i < 5; ++i) {
+        gc();
+        await new Promise(setImmediate);  // here the registry closes what was collected
+      }
+      for (const lease of held) await lease.release();
+      await Promise.all([store.barrier('b', 2).arriveAndWait(), store.election('e').with(() => waits.at(-1)), ...waits]);
+      console.log('done');
+    })();`;
+  assert.equal(execFileSync(process.execPath, ['--expose-gc', '-e', code], {encoding: 'utf8', timeout: 60e3}), 'done\n');
+});
+
 test('reading the signal of a lease does not keep it from garbage collection', () => {
   const code = `const holdfast = require(${JSON.stringify(path.resolve(__dirname, '../../bindings/node'))});
     (async () => {

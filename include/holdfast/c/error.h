@@ -73,15 +73,16 @@ const char* holdfast_words(int code);
 
 /// Closes a handle of any type. The object behind it ends when the last call that uses it has
 /// returned. A lease is released, and failures are not reported (one round trip). A session ends
-/// when it, its last lock and its last lease are closed: then calls with a queue that still wait
+/// when it and everything that was made with it are closed: then calls with a queue that still wait
 /// on it end with HOLDFAST_CANCELLED. The end of a session, of a barrier that has participants and
 /// of a lock that lingers costs a round trip, too; if the store does not answer, its time-outs.
 /// HOLDFAST_INVALID_ARGUMENT if the handle is NULL or already closed; then nothing happens.
 int holdfast_close(const void* handle, holdfast_error* why);
 /// Closes every handle of this process. Call it when the program ends, so that locks are released
-/// before their leases end. First it cancels the waits of other threads (HOLDFAST_CANCELLED), and
-/// waits up to 10 s for these calls to return. Then it needs one round trip for each lease. In a
-/// forked child it closes no handle of the parent.
+/// before their leases end. First it closes the queues, cancels the waits of other threads
+/// (HOLDFAST_CANCELLED) and those with a queue, and waits up to 10 s for all these calls to end,
+/// also for releases with a queue. Then it needs one round trip for each lease. In a forked child
+/// it closes no handle of the parent.
 void holdfast_close_all(void);
 
 /// Cancels waits, from any thread.

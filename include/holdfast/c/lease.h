@@ -15,7 +15,8 @@ enum holdfast_state {
 typedef struct holdfast_lease_info {
   uint32_t size;         ///< sizeof(holdfast_lease_info)
   int32_t state;         ///< holdfast_state, judged by the clock at the moment of the call
-  uint64_t fence;        ///< greater than that of every earlier holder; 0 where the store has none
+  uint64_t fence;        ///< greater than that of every earlier holder; 0 where the store has none.
+                         ///< Of a multi-lock: that of the first member (holdfast_lease_fences)
   int64_t remaining_ns;  ///< how long it is still certain to be held without renewal
   char name[512];        ///< as the store knows it; of a multi-lock or redlock: empty
   char short_id[16];     ///< names this acquisition in logs and for holdfast_force_release
@@ -38,7 +39,8 @@ int holdfast_lease_check(holdfast_lease* lease, holdfast_error* why);
 /// Renewal is automatic: call this only to change the length, or for a lease without renewal. One
 /// round trip for each name. HOLDFAST_LOST if the lease is lost; HOLDFAST_UNAVAILABLE if the store
 /// is away: then the old lease still runs, or the new one if it is shorter.
-/// HOLDFAST_UNSUPPORTED for a redlock.
+/// HOLDFAST_INVALID_ARGUMENT for a length that no lock may have. HOLDFAST_UNSUPPORTED for a
+/// redlock.
 int holdfast_lease_extend(holdfast_lease* lease, int64_t lease_ms, holdfast_error* why);
 
 /// When the lease is lost, the queue gets one event, HOLDFAST_LEASE_LOST with this tag: before the

@@ -98,8 +98,13 @@ typedef struct holdfast_member {
   uint32_t shared;      ///< 1: as a reader (shared mutex)
   uint32_t permits;     ///< how many (semaphore); 0: one
 } holdfast_member;
-/// All of several names, on one session or several, or none. HOLDFAST_INVALID_ARGUMENT if there is
-/// no member.
+/// All of several names, on one session or several, or none. The members may be closed afterwards.
+/// Closing this lock ends its waits with a queue with HOLDFAST_CANCELLED.
+/// HOLDFAST_INVALID_ARGUMENT if there is no member, if a member is another kind of lock or is there
+/// twice, if it has fewer permits, or if lease_ms, no_renewal or max_hold_ms differ.
+/// HOLDFAST_UNSUPPORTED for `shared` of a lock that is no shared mutex, and for `permits` of one
+/// that is no semaphore. If two sessions turn out to have the same store, the acquisition returns
+/// HOLDFAST_INVALID_ARGUMENT.
 int holdfast_multi_lock(const holdfast_member* members, uint32_t count, holdfast_lock** lock,
                         holdfast_error* why);
 
@@ -111,9 +116,9 @@ typedef struct holdfast_redlock_options {
   int64_t trust_after_ms;   ///< no vote for this long after a node's start. 0: off
   const char* reason;       ///< for people. NULL: none
 } holdfast_redlock_options;
-/// A lock on a majority of independent stores. Closing the lock and the sessions does not end
-/// a wait with a queue: give it a limit or a stop. Errors as holdfast_mutex. The first acquisition
-/// returns HOLDFAST_INVALID_ARGUMENT if two sessions have the same store.
+/// A lock on a majority of independent stores. Closing it ends its waits with a queue with
+/// HOLDFAST_CANCELLED. Errors as holdfast_mutex. The first acquisition returns
+/// HOLDFAST_INVALID_ARGUMENT if two sessions have the same store.
 int holdfast_redlock(holdfast_session* const* nodes, uint32_t count, const char* name,
                      const holdfast_redlock_options* options, holdfast_lock** lock,
                      holdfast_error* why);
@@ -128,15 +133,17 @@ int holdfast_acquire(holdfast_lock* lock, const holdfast_wait* how, holdfast_lea
 /// holdfast_acquire.
 int holdfast_acquire_shared(holdfast_lock* lock, const holdfast_wait* how, holdfast_lease** lease,
                             holdfast_error* why);
-/// Acquires that many permits of a semaphore, or none. For other locks HOLDFAST_UNSUPPORTED. Errors
-/// and cost as holdfast_acquire.
+/// Acquires that many permits of a semaphore, or none. For 0, and for more than its capacity,
+/// HOLDFAST_INVALID_ARGUMENT. For other locks HOLDFAST_UNSUPPORTED. Other errors and cost as
+/// holdfast_acquire.
 int holdfast_acquire_permits(holdfast_lock* lock, uint32_t permits, const holdfast_wait* how,
                              holdfast_lease** lease, holdfast_error* why);
 
 /// A writer's lease becomes a reader's, with no other writer in between. The fence stays the same.
 /// One round trip; on ZooKeeper and etcd two. HOLDFAST_LOST if the lease is lost;
-/// HOLDFAST_UNAVAILABLE if the store is away: then it is still a writer's. For a lock that is no
-/// shared mutex HOLDFAST_INVALID_ARGUMENT.
+/// HOLDFAST_UNAVAILABLE if the store is away: then it is still a writer's. HOLDFAST_NOT_OWNER if
+/// the lease was released, or is of another lock. For a lock that is no shared mutex
+/// HOLDFAST_INVALID_ARGUMENT.
 int holdfast_downgrade(holdfast_lock* lock, holdfast_lease* lease, holdfast_error* why);
 /// A reader's lease becomes a writer's, with a new fence, if there is no other reader; otherwise
 /// the call returns HOLDFAST_BUSY at once, and the lease stays a reader's. Other errors and cost as

@@ -57,8 +57,9 @@ typedef struct holdfast_event {
 int holdfast_queue_open(holdfast_queue** queue, int* fd, holdfast_error* why);
 
 /// Takes the oldest event out. Waits for an event as long as `timeout_ns` says (see holdfast_wait),
-/// and then returns HOLDFAST_TIMED_OUT. If it returns 0, it has written `event`, and `why`
-/// describes the outcome of that event's call, with the code event->code. No round trip.
+/// and then returns HOLDFAST_TIMED_OUT; HOLDFAST_CANCELLED if the queue is closed meanwhile. If it
+/// returns 0, it has written `event`, and `why` describes the outcome of that event's call, with
+/// the code event->code. No round trip.
 int holdfast_queue_next(holdfast_queue* queue, int64_t timeout_ns, holdfast_event* event,
                         holdfast_error* why);
 
