@@ -198,6 +198,13 @@ void rate_book::judge_rest(const std::string& name, std::uint64_t left) const {
                       text(had_) + " were taken");
 }
 
+void rate_book::judge_twice(const std::string& name, std::uint64_t left) const {
+  if (left + had_ + doubted_ >= rule_.burst) return;
+  judge_.violated("a call takes its tokens once",
+                  name + ": " + text(left) + " of " + text(rule_.burst) + " are left, " +
+                      text(had_) + " were taken, and " + text(doubted_) + " perhaps");
+}
+
 int rate_book::reserved(std::uint64_t n, std::int64_t due, nanos now) {
   reserved_.push_back({n, due, now});
   return static_cast<int>(reserved_.size()) - 1;

@@ -109,11 +109,13 @@ class rate_book {
   /// A caller received this many tokens, or gave them back.
   void has(std::uint64_t n) noexcept { had_ += n; }
   void gave_back(std::uint64_t n) noexcept { had_ -= n; }
-  /// Some tokens' fate is unknown.
-  void in_doubt() noexcept { sure_ = false; }
+  /// The fate of so many tokens is unknown.
+  void in_doubt(std::uint64_t n) noexcept { sure_ = false, doubted_ += n; }
   bool sure() const noexcept { return sure_; }
   /// Checks, at the end of a run, the number of tokens left of the whole bucket.
   void judge_rest(const std::string& name, std::uint64_t left) const;
+  /// Checks, at the end of a run, that each call has taken its tokens once at most.
+  void judge_twice(const std::string& name, std::uint64_t left) const;
   /// Tokens reserved by a caller that has the answer. `due` is by the store's clock, in
   /// microseconds. Returns the number that the next two functions take.
   int reserved(std::uint64_t n, std::int64_t due, nanos now);
@@ -161,6 +163,7 @@ class rate_book {
   bool grew_ = false;     ///< … by more generous ones
   bool sure_ = true;
   std::uint64_t had_ = 0;
+  std::uint64_t doubted_ = 0;
   std::deque<span> taken_;
   std::vector<span> refunds_;
   std::vector<reservation> reserved_;

@@ -32,8 +32,11 @@ inline constexpr std::uint64_t mixed_seeds = std::uint64_t{1} << 51;
 /// From this seed on, plans also arrange what follows: another thread on other terms, the end of a
 /// session after a release that was not confirmed, the end of a wait in a silence.
 inline constexpr std::uint64_t following_seeds = std::uint64_t{1} << 52;
+/// From this seed on, plans also arrange what a thread meets beside others: tries beside a former
+/// writer, readers without a thread beside a writer, tokens over connections that break.
+inline constexpr std::uint64_t beside_seeds = std::uint64_t{1} << 53;
 /// The first seed of a search.
-inline constexpr std::uint64_t fresh_seeds = following_seeds;
+inline constexpr std::uint64_t fresh_seeds = beside_seeds;
 /// Each of these functions changes the plan; false if it has nothing of its kind for this plan.
 bool arrange_encounters(plan& p);
 bool arrange_endings_of_leases(plan& p);
@@ -48,5 +51,7 @@ void mix_forms(plan& p);
 void mix_objects(plan& p);
 /// What follows a hold, a change, a release or a silence.
 void mix_followers(plan& p);
+/// What a thread meets beside others.
+void mix_neighbours(plan& p);
 
 }  // namespace simulation

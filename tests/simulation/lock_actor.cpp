@@ -16,6 +16,8 @@ using holdfast::errc;
 using holdfast::lease;
 
 constexpr std::uint32_t all_readers = 1U << 30;
+/// A wait that has sent nothing after this time waits for something else first.
+constexpr nanos late_sending = 100 * millisecond;
 
 // The reason that is shown with what the process holds.
 std::string reason_of(const scene& of, const process_plan& does, bool otherwise) {
@@ -33,8 +35,24 @@ struct lock_actor : actor {
   bool extends = false;   ///< asynchronously; the extension may still be under way
   bool reads = at.shared && s.shared;
   bool asks = false;  ///< a request is under way
+  bool writes = false;
+  std::optional<std::uint64_t> only_readers;  ///< the count of writers, if there was none
 
-  void act() try {
+  /// The thread uses the name as a writer, from the call that asks for that until the end of the
+  /// call that gives it up.
+  void writes_now(bool so) {
+    auto& [now, begun] = of.writers[name];
+    if (so != std::exchange(writes, so)) now += so ? 1 : -1;
+    if (so) ++begun;
+  }
+
+  void act() {
+    if (at.shared && !s.shared) writes_now(true);
+    act_on_it();
+    if (at.shared) writes_now(false);
+  }
+
+  void act_on_it() try {
     if (s.forces && !at.counting) force();  // the threads of a counting lock share what they hold
     asked = of.here.now();
     of.log.add("asks for " + name + (s.shared ? " shared" : "") + (s.wait == 0 ? ", one try" : "") +
@@ -54,7 +72,7 @@ struct lock_actor : actor {
   } catch (const holdfast::error& e) {
     waits(false);
     of.rules.given_up(id);
-    if (asks) judge_patience(e.reason());
+    if (asks) judge_patience(e.reason()), judge_sending();
     judge_error(e.reason(), e.what());
   }
 
@@ -76,6 +94,24 @@ struct lock_actor : actor {
     of.rules.violated("a wait with a limit goes on while the store is away",
                       name + ": it ended after " + std::to_string(took / microsecond) + " us of " +
                           std::to_string(s.wait / microsecond));
+  }
+
+  // A lock whose waiters ask for themselves: whatever other threads wait for, the request of a wait
+  // with a limit is sent at once.
+  void judge_sending() const {
+    const auto kind = of.whole.names[s.name].kind;
+    const bool asks_itself = kind == lock_kind::fair || kind == lock_kind::semaphore;
+    const bool with_a_limit = s.wait != never && s.wait > late_sending && s.wait < 50 * second;
+    const bool waits_itself = s.how != step::style::callback && !s.several;
+    if (of.whole.seed < beside_seeds || !asks_itself || !with_a_limit || !waits_itself) return;
+    if (of.whole.store >= store_kind::contenders || !no_thread_is_late()) return;
+    const bool ran = p.steady_since <= asked && p.paused_until <= asked;
+    if (!ran || of.here.now() - asked <= late_sending) return;
+    const nanos sent = of.stores[of.whole.names[s.name].store]->asked_at(p.number, name);
+    if (sent >= asked) return;
+    of.rules.violated("a wait with a limit sends its request at once",
+                      "P" + std::to_string(p.number) + ": " + name + ", none in " +
+                          std::to_string((of.here.now() - asked) / millisecond) + " ms");
   }
 
   std::uint32_t capacity() const {
@@ -249,8 +285,35 @@ struct lock_actor : actor {
     return locks_only && of.whole.calm() && of.whole.renews();
   }
 
+  // Whether only threads of this kind use the locks of the plan, and nothing takes them away.
+  bool only_steps_of_its_kind() const {
+    const auto& all_of_them = of.whole.processes;
+    return std::all_of(all_of_them.begin(), all_of_them.end(), [](const auto& one) {
+      return !one.unconfirmed && std::all_of(one.threads.begin(), one.threads.end(), [](auto& t) {
+        return std::none_of(t.steps.begin(), t.steps.end(), [](const step& any) {
+          return any.several || any.forces || any.clashes;
+        });
+      });
+    });
+  }
+
+  // A try of a reader fails only if somebody writes, or waits to write.
+  void judge_try(bool got) const {
+    const auto& [now, begun] = of.writers[name];
+    const auto on = of.whole.store;
+    const bool judged =
+        of.punctual() && of.whole.renews() && only_steps_of_its_kind() &&
+        of.whole.seed >= beside_seeds && of.whole.has_only_locks() &&
+        (on <= store_kind::contenders || on == store_kind::postgres || on == store_kind::mariadb);
+    if (got || !judged || !only_readers || now > 0 || begun != *only_readers) return;
+    of.rules.violated("a try of a reader gets in where nobody writes",
+                      name + "; " + of.at_the_stores(name));
+  }
+
   void begins_to_wait() {
     waits(true);
+    const auto& [now, begun] = of.writers[name];
+    if (at.shared && s.shared && s.wait == 0 && now == 0) only_readers = begun;
     reads_with_others();
     if (!has_local_order()) return;
     const nanos gives_up = std::min(s.wait, s.stop_after);
@@ -261,6 +324,8 @@ struct lock_actor : actor {
     asks = false;
     if (got && !was_taken()) of.order.got(world::self(), of.here.now());
     judge_wait(got, stoppable);
+    judge_sending();
+    if (only_readers) judge_try(got);
   }
 
   void act_with_a_lease() {
@@ -348,7 +413,11 @@ struct lock_actor : actor {
     const bool later = s.form % 2 == 1;
     const auto shows = later ? value_of(async_show(*at.session, name)) : at.session->show(name);
     const auto& seen = shows.holders;
-    const auto listed = later ? value_of(async_names(*at.session, "n*")) : at.session->names();
+    // The simulated memcached has no list of its keys.
+    const bool lists = of.whole.store != store_kind::memcached;
+    const auto listed = !lists  ? std::vector<std::string>{name}
+                        : later ? value_of(async_names(*at.session, "n*"))
+                                : at.session->names();
     if (at.semaphore && of.whole.seed >= freezing_seeds) look_at_what_is_left(is_held);
     if (!of.whole.calm() || was_taken() || !is_held()) return;
     const bool shown = std::any_of(seen.begin(), seen.end(), [&](const auto& h) {
@@ -540,9 +609,10 @@ struct lock_actor : actor {
 
   void upgrade(lease& held) {
     of.log.add("upgrades " + name);
+    writes_now(true);
     const bool so = without_the_thread() ? value_of(async_upgrade(*at.shared, held))
                                          : at.shared->try_upgrade(held);
-    if (!so) return;
+    if (!so) return writes_now(false);
     holds_otherwise(held, all_readers);
     reads = false;
     if (s.more == 0 && of.here.random().one_in(2)) downgrade(held);
@@ -565,6 +635,7 @@ struct lock_actor : actor {
       return;
     }
     reads = true;
+    writes_now(false);
     of.log.add("downgraded");
   }
 
@@ -617,6 +688,9 @@ struct lock_actor : actor {
     const nanos late = std::min(of.whole.network.slowest_late, of.whole.command_timeout);
     const nanos took = of.here.now() - began;
     if (!of.whole.only_late_answers(never) || !has_leases() || was_taken()) return;
+    // A row that others have locked for the time of their answers is waited for.
+    const bool waits_for_rows = of.whole.store > store_kind::contenders;
+    if (waits_for_rows && of.whole.processes.size() > 1) return;
     if (took <= 3 * late + second / 2) return;
     of.rules.violated("an extension ends soon beside a store that answers",
                       "P" + std::to_string(p.number) + ": " + name + " took " +
@@ -958,7 +1032,8 @@ struct lock_actor : actor {
 
   void upgrade(holdfast::shared_mutex& l) {
     of.log.add("upgrades " + name);
-    if (!l.try_upgrade()) return;
+    writes_now(true);
+    if (!l.try_upgrade()) return writes_now(false);
     l_shared = false;
     const nanos then = of.here.now();
     l.check();
@@ -976,6 +1051,7 @@ struct lock_actor : actor {
       of.rules.changed(id, all_readers, l.fence(), then);
       throw;
     }
+    writes_now(false);
     l_shared = true;
   }
 

@@ -957,6 +957,7 @@ plan make_plan(const seed_of& s) {
   if (s.number >= form_seeds) mix_forms(p);
   if (s.number >= mixed_seeds) mix_objects(p);
   if (s.number >= following_seeds) mix_followers(p);
+  if (s.number >= beside_seeds) mix_neighbours(p);
   return p;
 }
 

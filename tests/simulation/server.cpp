@@ -114,6 +114,7 @@ class client final : public holdfast::store::session_store, private requester {
   holdfast::store::inbox& inbox() noexcept override { return inbox_; }
 
   result<permits_reply> permits(std::string_view name, const permits_command& c) override {
+    if (asks(c)) of_.asked_[{by_->of->number, std::string(name)}] = of_.world_.now();
     return ask<permits_reply>(
         label(name, c),
         [&of = of_, sent = copy(name, c)] { return of.carry_out({sent.name, sent.command()}); },

@@ -167,6 +167,12 @@ class server {
   /// When the server last carried out a request that no thread of that process waited for any more;
   /// a negative time if never.
   nanos late_at(const process& of) const noexcept;
+  /// When a thread of that process last sent a request for the lock of that name, where records are
+  /// kept; a negative time if never.
+  nanos asked_at(int process, const std::string& name) const noexcept {
+    const auto at = asked_.find({process, name});
+    return at == asked_.end() ? -1 : at->second;
+  }
   /// When the server last granted that owner something that may outlive its session; a negative
   /// time if never.
   nanos given_at(const holdfast::store::owner_id& to) const noexcept;
@@ -268,6 +274,7 @@ class server {
   std::unique_ptr<back_end> back_;
   std::map<std::string, phase_book*, std::less<>> looked_at_;
   std::map<holdfast::store::owner_id, nanos> given_;
+  std::map<std::pair<int, std::string>, nanos> asked_;
   std::set<holdfast::store::owner_id> old_places_;
   std::uint64_t commands_ = 0;
   int sessions_ = 0;
