@@ -36,7 +36,7 @@ struct lock_actor : actor {
   bool reads = at.shared && s.shared;
   bool asks = false;  ///< a request is under way
   bool writes = false;
-  std::optional<std::uint64_t> only_readers;  ///< the count of writers, if there was none
+  std::optional<std::uint64_t> only_readers{};  ///< the count of writers, if there was none
 
   /// The thread uses the name as a writer, from the call that asks for that until the end of the
   /// call that gives it up.
