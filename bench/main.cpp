@@ -103,8 +103,8 @@ struct words {
     app.add_flag("--limits", limits, "rate limits instead of locks; --store is a Redis server");
     auto* as_pair = app.add_flag(
         "--paired", paired, "W1 in short slices, in turns: two subjects that differ by little");
-    for (const char* without : {"--workload", "--server", "--json", "--markdown", "--list",
-                                "--several", "--growth", "--limits"})
+    for (const char* without :
+         {"--workload", "--server", "--markdown", "--list", "--several", "--growth", "--limits"})
       as_pair->excludes(app.get_option(without));
   }
 
