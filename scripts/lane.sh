@@ -25,13 +25,12 @@ TMPDIR=$(mktemp --directory --tmpdir holdfast-XXXXXX)
 export TMPDIR
 chmod 711 "$TMPDIR"
 trap 'rm -rf "$TMPDIR" 2>/dev/null || true' EXIT
-# Many tests mostly wait, so more entries run at once than there are processors: five for each processor. On two processors four of these
-# ten only wait (those with WAITS in tests/CMakeLists.txt: each takes one of CTest's slots "waiting"), and six compute. Then the processors
-# are never idle. But if more entries computed, up to thirty threads would want to run, and requests of crowds would outlast
-# command_timeout. The same would happen where the system itself is slow: starting a program usually takes 1 ms, on some virtual machines 3
-# ms and more. Under a sanitizer all tests compute for longer.
-per_processor=5
-[[ $lane != asan && $lane != tsan ]] || per_processor=4
+# Many tests mostly wait, so more entries run at once than there are processors: four for each processor. On two processors four of these
+# eight only wait (those with WAITS in tests/CMakeLists.txt: each takes one of CTest's slots "waiting"), and four compute. Then the
+# processors are hardly ever idle. If more entries computed, up to thirty threads would want to run, and requests of crowds would outlast
+# command_timeout: with five for each processor, servers of three members were starved for 20 s on a slow machine. The same would happen
+# where the system itself is slow: starting a program usually takes 1 ms, on some virtual machines 3 ms and more.
+per_processor=4
 started=${EPOCHREALTIME/[.,]/}
 for ((i = 0; i < 100; i++)); do /bin/true; done
 (((${EPOCHREALTIME/[.,]/} - started) / 100 < 3000)) || per_processor=2
