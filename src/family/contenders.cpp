@@ -4,11 +4,25 @@
 
 namespace holdfast::family {
 
+namespace {
+
+// A contender that uses the name as something else becomes a holder when it is the first. So no
+// contender behind it may be a holder by then.
+std::uint32_t weight_for(const store::contender& me, const store::contender& ahead,
+                         std::uint32_t capacity) {
+  const bool ours = me.owner && (ahead.owner || is_record(ahead));
+  const bool alike = ahead.kind == me.kind && ahead.capacity == me.capacity;
+  return ours && !alike ? capacity : ahead.weight;
+}
+
+}  // namespace
+
 decision decide(std::span<const store::contender> all, std::size_t me, std::uint32_t capacity) {
   decision d;
   std::uint64_t sum = 0;
+  const auto weight = [&](std::size_t i) { return weight_for(all[me], all[i], capacity); };
   for (std::size_t i = 0; i <= me; ++i) {
-    sum += all[i].weight;
+    sum += weight(i);
     if (sum > capacity) ++d.position;
   }
   d.mine = sum <= capacity;
@@ -16,8 +30,8 @@ decision decide(std::span<const store::contender> all, std::size_t me, std::uint
   // The weight that may vanish without its turn coming.
   std::uint64_t spare = sum - capacity - 1;
   for (std::size_t i = 0; i < me; ++i) {
-    if (all[i].weight <= spare) {
-      spare -= all[i].weight;
+    if (weight(i) <= spare) {
+      spare -= weight(i);
     } else {
       d.watch.push_back(i);
     }

@@ -13,7 +13,8 @@
 /// Contenders are queued in the order in which the store admitted them, each with a weight. The
 /// contenders at the front whose weights fit into the capacity together hold the lock. All others
 /// wait, and none passes a contender that does not fit yet. So a holder keeps the lock, whichever
-/// contenders come or go.
+/// contenders come or go. A contender of another kind or capacity is refused, unless it is the
+/// first. Until it has left, it stands in the way of all contenders behind it, whatever its weight.
 ///
 /// A waiter is notified when a node that it watches vanishes, and decides again. Watching all nodes
 /// ahead would wake all waiters at every departure. Watching a single node would lose wake-ups

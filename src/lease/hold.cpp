@@ -61,7 +61,8 @@ lease hold::next_turn(std::shared_ptr<transferable> passed, const waits& w,
   self->past_local_queue_.store(w.past_local_queue, std::memory_order_relaxed);
   self->since_.store(w.past_local_queue, std::memory_order_relaxed);
   ++self->turn_;
-  self->fence_.store(self->fence() + 1, std::memory_order_relaxed);
+  // A store without fences has none for the next thread, either.
+  if (self->fence() != 0) self->fence_.store(self->fence() + 1, std::memory_order_relaxed);
   self->forget_loss();
   self->announce(event_kind::acquired);
   return lease(std::move(self));

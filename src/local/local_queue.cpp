@@ -29,30 +29,31 @@ void transferable::give_back_soon(boot_time now) noexcept {
   give_back();
 }
 
-// A waiter that was given a hold which was lost before its turn is the first in line again.
+// A waiter that was given a hold which was lost before its turn is the first in line again. An idle
+// hold of other terms goes back to the store first. Meanwhile its taker is in line, so that no
+// thread that comes later passes it.
 local_queue::entry local_queue::join(contender& who, boot_time deadline) {
   std::unique_lock lock{mutex_};
   const bool again = who.in_local_queue_ == entry::passed;
-  while ((again || line_.empty()) && idle_) {
-    auto lingering = std::exchange(idle_, nullptr);
-    if (lingering->fits(who.config_)) {
-      who.passed_ = std::move(lingering);
-      return who.in_local_queue_ = entry::passed;
-    }
-    lock.unlock();
-    lingering->give_back_soon(clock_.now());
-    lock.lock();
+  const bool finds_idle = idle_ && (again || line_.empty());
+  if (finds_idle && idle_->fits(who.config_)) {
+    who.passed_ = std::exchange(idle_, nullptr);
+    return who.in_local_queue_ = entry::passed;
   }
   if (!occupied_) {
     occupied_ = true;
     return entry::first;
   }
-  if (clock_.now() >= deadline) return entry::gone;
-  if (!again && line_.size() >= who.config_.max_waiters) return entry::overloaded;
+  if (!finds_idle && clock_.now() >= deadline) return entry::gone;
+  if (!finds_idle && !again && line_.size() >= who.config_.max_waiters) return entry::overloaded;
   who.entry_ = line_.insert(again ? line_.begin() : line_.end(), &who);
   who.in_local_queue_ = entry::waiting;
   who.deadline_ = deadline;
   if (line_.front() == &who) first_not_called();
+  if (!finds_idle) return entry::waiting;
+  const auto unfit = std::exchange(idle_, nullptr);
+  lock.unlock();
+  unfit->give_back_soon(clock_.now());
   return entry::waiting;
 }
 

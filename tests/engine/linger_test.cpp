@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <future>
 #include <thread>
 
 #include "harness/next_wake.hpp"
@@ -288,11 +289,28 @@ TEST(linger, an_idle_lock_stays_for_other_lock_objects_of_its_name) {
 TEST(linger, a_lock_with_other_options_gets_a_hold_of_its_own) {
   stage s;
   mutex m{s.session, "m", lingering(1h)};
-  mutex different{s.session, "m", {.reason = "another"}};
+  mutex different{s.session, "m", {.max_waiters = 0, .reason = "another"}};
   m.lock(), m.unlock();
   EXPECT_TRUE(different.try_lock());
   EXPECT_NE(s.session.show("m").holders.at(0).reason.find("another"), std::string::npos);
   different.unlock();
+}
+
+TEST(linger, a_thread_that_gives_back_an_idle_lock_of_other_options_is_not_passed) {
+  stage s;
+  mutex m{s.session, "m", lingering(1h)};
+  mutex different{s.session, "m", {.reason = "another"}};
+  m.lock(), m.unlock();
+  const auto line = s.session.impl()->local_queue_of("m");
+  s.script->hang(verb::release);
+  auto first = std::async(std::launch::async, [&] { return different.try_acquire(); });
+  s.script->await(verb::release, 1);
+  const auto in_line = line->waiting();
+  auto second = async_acquire(different).future();
+  harness::eventually("the second in line", [&] { return line->waiting() > in_line; });
+  s.script->let_go();
+  EXPECT_TRUE(first.get()) << "the second was behind it";
+  EXPECT_TRUE(second.get());
 }
 
 TEST(linger, an_idle_lock_that_was_lost_is_not_acquired) {

@@ -12,6 +12,7 @@
 #include "harness/failing.hpp"
 #include "harness/fault_proxy.hpp"
 #include "harness/redis_server.hpp"
+#include "session/session_impl.hpp"
 
 // The layouts of other programs, seen from the server.
 namespace interop_test {
@@ -575,6 +576,21 @@ TEST_F(dialects, redisson_s_fenced_lock_is_not_handed_over_inside_the_process) {
   workers.clear();
   for (std::size_t i = 0; i < fences.size(); ++i) EXPECT_EQ(fences[i], i + 1);
   EXPECT_EQ(ask({"GET", "redisson_lock_token:{orders}"}), "20");
+}
+
+TEST_F(dialects, a_lock_without_fences_has_none_after_a_hand_over_inside_the_process_either) {
+  const auto session = open("redisson");
+  mutex orders(session, "orders", {.local_time = 20s});
+  std::optional<lease> held = orders.acquire();
+  EXPECT_EQ(held->fence(), 0u);
+  auto next = async_acquire(orders).future();
+  const auto before = session.store_operations();
+  const auto line = session.impl()->local_queue_of("orders");
+  harness::eventually("in line", [&] { return line->waiting() == 1; });
+  held.reset();
+  const lease theirs = next.get().value();
+  EXPECT_EQ(session.store_operations(), before) << "handed over in the process";
+  EXPECT_EQ(theirs.fence(), 0u);
 }
 
 TEST_F(dialects, redisson_that_another_program_holds_now_is_lost_and_left_to_it) {

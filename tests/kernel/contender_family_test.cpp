@@ -89,6 +89,27 @@ TEST_F(contender_family, an_entry_with_a_lost_reply_is_found_again) {
   EXPECT_EQ(port_.entered_count, 1);
 }
 
+// Its process learns only later that the entry exists, when the entry is the first.
+TEST_F(contender_family, an_entry_of_another_kind_with_a_lost_reply_never_holds_beside_others) {
+  const auto as = [&](holdfast::store::kind kind, std::uint64_t owner) {
+    auto c = command(permits_verb::acquire, owner);
+    c.kind = kind;
+    c.capacity = 3;
+    return c;
+  };
+  using holdfast::store::kind;
+  ASSERT_EQ(family_->permits("n", as(kind::semaphore, 1))->outcome, granted);
+  port_.lose_reply = true;
+  ASSERT_FALSE(family_->permits("n", as(kind::shared_mutex, 2)));
+  EXPECT_EQ(family_->permits("n", as(kind::semaphore, 3))->outcome, queued);
+  EXPECT_EQ(release(1).outcome, done);
+  EXPECT_EQ(family_->permits("n", as(kind::shared_mutex, 2))->outcome, granted);
+  EXPECT_EQ(family_->permits("n", as(kind::semaphore, 3))->outcome, queued);
+  EXPECT_EQ(release(2).outcome, done);
+  EXPECT_TRUE(told(3));
+  EXPECT_EQ(family_->permits("n", as(kind::semaphore, 3))->outcome, granted);
+}
+
 // The entry may still be there for a while, but nothing keeps it, and the store's present session
 // does not count for it.
 TEST_F(contender_family, an_entry_of_an_ended_session_is_not_held) {

@@ -173,6 +173,21 @@ TEST(contenders, the_first_in_the_queue_has_position_one) {
   EXPECT_EQ(decide(l, 3, 2).position, 2U);
 }
 
+TEST(contenders, one_of_another_kind_or_capacity_stands_in_the_way_whatever_its_weight) {
+  line l = of_weights({1, 1, 1});
+  for (contender& c : l) c.kind = store::kind::semaphore, c.capacity = 3;
+  EXPECT_TRUE(decide(l, 2, 3).mine);
+  l[1].kind = store::kind::shared_mutex;
+  EXPECT_FALSE(decide(l, 2, 3).mine) << "it holds as soon as the first has left";
+  EXPECT_EQ(decide(l, 2, 3).watch, (std::vector<std::size_t>{1}));
+  l[1] = l[0], l[1].capacity = 2;
+  EXPECT_FALSE(decide(l, 2, 3).mine);
+  l[1].owner = {};
+  EXPECT_TRUE(decide(l, 2, 3).mine) << "a contender of another program has only a weight";
+  l[1].kind = store::kind::latch;
+  EXPECT_FALSE(decide(l, 2, 3).mine) << "the record of a latch";
+}
+
 TEST(contenders, only_a_reader_without_others_beside_it_becomes_alone) {
   constexpr std::uint32_t all = 1U << 30;
   line l = of_weights({1, 1, all});
