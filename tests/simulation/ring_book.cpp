@@ -45,8 +45,9 @@ void ring_book::told(bool calm) {
     return judge_.violated("a thread that gets a deadlock error was in a deadlock",
                            "P" + std::to_string(mine.of->number) + " at " + mine.name);
   }
-  // Otherwise it may have been told of an earlier ring, long before its call returned.
-  if (!told_.insert(mine.ring).second && calm) {
+  // Otherwise it may have been told of an earlier ring, long before its call returned; or a thread
+  // is in several rings, each of which has a thread to end it.
+  if (is_the_only_one(mine.ring) && !told_.insert(mine.ring).second && calm) {
     return judge_.violated("one thread of a deadlock gets the error", describe(mine.ring));
   }
   if (!calm || !exclusive_) return;
@@ -68,6 +69,21 @@ void ring_book::died(const process& of) {
   look();
 }
 
+bool ring_book::is_in_the_way(const hold& h, const fiber* who, const wait& w) {
+  return h.by != who && !(w.shared && h.shared) && !h.lost.stop_requested();
+}
+
+/// Whether each of its waits is for one thread only.
+bool ring_book::is_the_only_one(const std::set<int>& ring) const {
+  return std::all_of(waits_.begin(), waits_.end(), [&](const auto& one) {
+    const auto& [who, w] = one;
+    if (!ring.contains(w.number)) return true;
+    const auto [first, last] = holds_.equal_range(w.name);
+    return 1 == std::count_if(first, last,
+                              [&](const auto& h) { return is_in_the_way(h.second, who, w); });
+  });
+}
+
 bool ring_book::leads_to(const fiber* from, const fiber* to, std::set<const fiber*>& seen,
                          std::set<int>& ring) const {
   const auto waiting = waits_.find(from);
@@ -76,7 +92,7 @@ bool ring_book::leads_to(const fiber* from, const fiber* to, std::set<const fibe
   const auto [first, last] = holds_.equal_range(w.name);
   for (auto at = first; at != last; ++at) {
     const hold& h = at->second;
-    if (h.by == from || (w.shared && h.shared) || h.lost.stop_requested()) continue;
+    if (!is_in_the_way(h, from, w)) continue;
     if (h.by != to && !leads_to(h.by, to, seen, ring)) continue;
     ring.insert(w.number);
     return true;

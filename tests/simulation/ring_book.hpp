@@ -53,6 +53,8 @@ class ring_book {
   };
 
   void look();
+  static bool is_in_the_way(const hold& h, const fiber* who, const wait& w);
+  bool is_the_only_one(const std::set<int>& ring) const;
   std::set<int> ring_of(const fiber* who) const;
   bool leads_to(const fiber* from, const fiber* to, std::set<const fiber*>& seen,
                 std::set<int>& ring) const;
