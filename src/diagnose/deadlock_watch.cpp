@@ -151,11 +151,7 @@ deadlock_watch::~deadlock_watch() {
     changed_.notify_all();
   }
   thread_.join();
-  try {
-    withdraw(gone_);
-  } catch (...) {
-    return;  // no memory: the marks expire
-  }
+  withdraw(gone_);
 }
 
 std::string deadlock_watch::story_of(const blocked& who) {
@@ -236,8 +232,9 @@ bool deadlock_watch::marked(const std::shared_ptr<blocked>& who) const {
                      [&](const watched& w) { return w.who == who; });
 }
 
-// If the release fails, the marks expire, because they are not confirmed any more.
-void deadlock_watch::withdraw(const std::vector<std::shared_ptr<blocked>>& gone) {
+// If the release fails, or there is no memory for it, the marks expire: they are not confirmed any
+// more.
+void deadlock_watch::withdraw(const std::vector<std::shared_ptr<blocked>>& gone) noexcept try {
   std::vector<std::string> marks;
   std::vector<store::named_command> releases;
   for (const auto& who : gone) {
@@ -252,6 +249,8 @@ void deadlock_watch::withdraw(const std::vector<std::shared_ptr<blocked>>& gone)
   if (marks.empty()) return;
   for (std::size_t i = 0; i < marks.size(); ++i) releases[i].name = marks[i];
   (void)session_.permits(releases);
+} catch (...) {
+  return;
 }
 
 // An acquire of a mark that exists renews it. A mark that expired keeps the age of its wait.
@@ -298,7 +297,8 @@ void deadlock_watch::warn(const failure& why) {
 
 bool deadlock_watch::still_waits(const watched& w) {
   const std::lock_guard guard{mutex_};
-  return std::find(waiting_.begin(), waiting_.end(), w.who) != waiting_.end();
+  return w.who->story.empty() &&
+         std::find(waiting_.begin(), waiting_.end(), w.who) != waiting_.end();
 }
 
 // Follows only waits that would not end before this one. The wait that is to end a ring is the last
@@ -371,6 +371,7 @@ void deadlock_watch::choose(watched& w) {
   }
   story +=
       " release the locks that you hold, and take all in one order, or together with multi_lock";
+  const std::vector<std::shared_ptr<blocked>> ended{w.who};
   {
     const std::lock_guard guard{mutex_};
     const auto waits = [&](const std::shared_ptr<blocked>& who) {
@@ -386,6 +387,9 @@ void deadlock_watch::choose(watched& w) {
     if (!waits(w.who) || std::any_of(watched_.begin(), watched_.end(), is_broken_by)) return;
     if (!std::exchange(w.who->story, story).empty()) return;  // reported
   }
+  // Otherwise the waits of another ring that goes through this one could be ended as well.
+  withdraw(ended);
+  w.marked.clear();
   // If its caller has requested a stop before, the wait still ends with the story.
   w.who->stop.request_stop();
   session_.tell(

@@ -101,7 +101,7 @@ class deadlock_watch {
   void run();
   bool idle() const;
   bool marked(const std::shared_ptr<blocked>& who) const;
-  void withdraw(const std::vector<std::shared_ptr<blocked>>& gone);
+  void withdraw(const std::vector<std::shared_ptr<blocked>>& gone) noexcept;
   void warn(const failure& why);
   void confirm(watched& w);
   std::optional<std::vector<link>> walk(const watched& w);

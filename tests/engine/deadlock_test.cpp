@@ -138,6 +138,23 @@ TEST(deadlock, of_two_threads_ends_the_later_wait_and_the_other_acquires) {
   w.until_marked(one, 0);
 }
 
+// Otherwise a waiter of another ring could see a ring through that mark, and end its wait as well.
+TEST(deadlock, removes_the_marks_of_the_ended_wait_at_once) {
+  scene w;
+  session one = w.open(), two = w.open();
+  mutex a1{one, "a"}, b1{one, "b"}, a2{two, "a"}, b2{two, "b"};
+  std::size_t left = 0;
+  const auto wants = [&] {
+    const errc ended = locked(a2);
+    const auto all = *one.impl()->names();
+    left = static_cast<std::size_t>(std::count_if(
+        all.begin(), all.end(), [](const auto& name) { return name.starts_with("b~"); }));
+    return ended;
+  };
+  EXPECT_EQ(close_a_ring(w, two, a1, b1, b2, wants), errc::deadlock);
+  EXPECT_EQ(left, 0U);
+}
+
 TEST(deadlock, that_ends_a_stopped_wait_is_still_reported_once) {
   scene w;
   session s = w.open();
