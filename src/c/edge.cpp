@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/utf8.hpp"
@@ -12,7 +13,7 @@ static_assert(HOLDFAST_BUSY == static_cast<int>(errc::busy));
 static_assert(HOLDFAST_OVERLOADED == static_cast<int>(errc::overloaded));
 static_assert(HOLDFAST_INTERNAL == static_cast<int>(errc::internal));
 
-void put_text(char* to, std::size_t room, std::string_view text) noexcept {
+bool put_text(char* to, std::size_t room, std::string_view text) noexcept {
   constexpr std::string_view no_character = "\xEF\xBF\xBD";  // U+FFFD
   std::size_t at = 0;
   while (!text.empty()) {
@@ -23,6 +24,7 @@ void put_text(char* to, std::size_t room, std::string_view text) noexcept {
     text.remove_prefix(std::max<std::size_t>(length, 1));
   }
   to[at] = 0;
+  return text.empty();
 }
 
 namespace {
@@ -100,6 +102,7 @@ const char* holdfast_words(int code) {
 
 int holdfast_close(const void* handle, holdfast_error* why) {
   return guarded(why, [&] {
+    const call_under_way here(call_under_way::in::a_release);  // it may be a lease
     const auto closed = take_out(handle);
     if (!closed) refuse_handle("handle", handle);
     closed->on_close();
@@ -114,8 +117,10 @@ void holdfast_close_all(void) {
   };
   close_handles(closing::first);
   // Before the leases: otherwise a waiter would be granted the lock of a lease that is closed here.
-  (void)guarded(nullptr, end_calls);
+  std::optional<end_of_calls> calls;
+  (void)guarded(nullptr, [&] { calls.emplace(); });
   close_handles(closing::all);
+  if (calls) calls->await();
 }
 
 }  // extern "C"

@@ -17,11 +17,12 @@
 /// The beginning and the end of each function of the C interface.
 namespace holdfast::c_abi {
 
-/// Copies as much as fits, and never half a character. Bytes that are not UTF-8 become U+FFFD.
-void put_text(char* to, std::size_t room, std::string_view text) noexcept;
+/// Copies as much as fits, and never half a character. Bytes that are not UTF-8 become U+FFFD,
+/// which is longer. Returns whether everything has fitted.
+bool put_text(char* to, std::size_t room, std::string_view text) noexcept;
 template <std::size_t N>
 void put_text(char (&to)[N], std::string_view text) noexcept {
-  put_text(to, N, text);
+  (void)put_text(to, N, text);
 }
 
 /// Writes the whole error to `why`, if that is not null; returns the code.

@@ -112,16 +112,18 @@ std::vector<std::shared_ptr<handle>> take_out(closing which) {
 call_under_way::call_under_way(in where) : where_(where) {
   registry& r = all();
   const std::lock_guard guard{r.mutex};
-  all_ = r.present_calls();
-  counts_ = !all_->closed.stop_requested();
+  const bool releases = where_ == in::a_release;
+  // There are calls already: one of them has acquired the lease.
+  all_ = releases ? r.calls : r.present_calls();
+  counts_ = all_ && (releases || !all_->closed.stop_requested());
   if (!counts_) return;
   ++all_->under_way;
-  if (where_ == in::this_thread) ++calls_of_this_thread;
+  if (where_ != in::a_queue) ++calls_of_this_thread;
 }
 
 call_under_way::~call_under_way() {
   if (!counts_) return;
-  if (where_ == in::this_thread) --calls_of_this_thread;
+  if (where_ != in::a_queue) --calls_of_this_thread;
   registry& r = all();
   const std::lock_guard guard{r.mutex};
   --all_->under_way;
@@ -130,16 +132,21 @@ call_under_way::~call_under_way() {
 
 std::stop_token call_under_way::closed() const { return all_->closed.get_token(); }
 
-void end_calls() {
-  registry& r = all();
-  std::unique_lock guard{r.mutex};
-  const auto ending = r.present_calls();
-  guard.unlock();
-  ending->closed.request_stop();
-  const boot_time until = saturated_add(boot_clock::now(), longest_wait_for_calls);
-  guard.lock();
-  while (ending->under_way > calls_of_this_thread && boot_clock::now() < until)
-    real_clock().wait_until(guard, ending->ended, until);
+end_of_calls::end_of_calls()
+    : all_([] {
+        registry& r = all();
+        const std::lock_guard guard{r.mutex};
+        return r.present_calls();
+      }()),
+      until_(saturated_add(boot_clock::now(), longest_wait_for_calls)) {
+  all_->closed.request_stop();
+  await();
+}
+
+void end_of_calls::await() const {
+  std::unique_lock guard{all().mutex};
+  while (all_->under_way > calls_of_this_thread && boot_clock::now() < until_)
+    real_clock().wait_until(guard, all_->ended, until_);
 }
 
 void refuse(errc code, const std::string& what) { throw_failure(failure{code, what}); }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <holdfast/clock.hpp>
 #include <holdfast/error.hpp>
 #include <memory>
 #include <stop_token>
@@ -55,7 +56,8 @@ struct calls;
 /// A call that blocks, or whose outcome goes to a queue, for as long as this object lives.
 class call_under_way {
  public:
-  enum class in { this_thread, a_queue };
+  /// `a_release` blocks, too, but is never stopped, and needs no memory.
+  enum class in { this_thread, a_queue, a_release };
   explicit call_under_way(in where);
   ~call_under_way();
   call_under_way(const call_under_way&) = delete;
@@ -70,8 +72,17 @@ class call_under_way {
 
 /// Ends the waits of all calls under way, and waits for the calls, except those that block this
 /// thread: what they are granted at that moment has a handle then, or was released. Calls that
-/// begin before the last objects are taken out end at once.
-void end_calls();
+/// begin before the last objects are taken out end at once, except releases: await() waits for
+/// those. Together they wait for ten seconds at most.
+class end_of_calls {
+ public:
+  end_of_calls();
+  void await() const;
+
+ private:
+  const std::shared_ptr<calls> all_;
+  const boot_time until_;
+};
 
 [[noreturn]] void refuse(errc code, const std::string& what);
 [[noreturn]] void refuse_handle(const char* what, const void* key);

@@ -61,36 +61,45 @@ void lease_handle::empty_later(receiver then) {
   then(std::move(what));
 }
 
-bool lease_handle::fill(std::unique_ptr<held> what, void* key) {
+bool lease_handle::fill(std::unique_ptr<held> what) {
   const std::lock_guard guard{mutex_};  // destroyed first: releasing `what` takes a round trip
   if (closed_) return false;
   held_ = std::move(what);
   emptied_ = false;
-  for (watcher& w : watchers_) begin(w, key);
+  for (watcher& w : watchers_) begin(w);
   return true;
+}
+
+void lease_handle::lost() noexcept {
+  const std::lock_guard guard{mutex_};
+  for (watcher& w : watchers_) {
+    w.callback.reset();
+    if (!closed_ && !w.event->empty()) w.to->push(std::move(*w.event));
+  }
 }
 
 void lease_handle::watch(std::shared_ptr<queue> to, std::uint64_t tag, void* key) {
   const std::lock_guard guard{mutex_};
   require_present();
-  watcher& mine = watchers_.emplace_back(std::move(to), tag);
+  prepared loss(1);
+  event_of& e = loss.front();
+  e.kind = HOLDFAST_LEASE_LOST;
+  e.tag = tag;
+  e.known = key;
+  e.how = failure{errc::lost, "", false, "watch", held_->name()};
+  watcher& mine = watchers_.emplace_back(std::move(to), std::move(loss));
   try {
-    begin(mine, key);
+    begin(mine);
   } catch (...) {  // no memory: the caller does not expect the event
     watchers_.pop_back();
     throw;
   }
 }
 
-void lease_handle::begin(watcher& w, void* key) const {
-  event_of e;
-  e.kind = HOLDFAST_LEASE_LOST;
-  e.tag = w.tag;
-  e.known = key;
-  e.how = failure{errc::lost, "", false, "watch", held_->name()};
-  // Prepared here, so that the thread that reports the loss needs no memory.
-  const auto one = std::make_shared<prepared>(1, std::move(e));
-  w.callback.emplace(held_->lost(), [to = w.to, one] { to->push(std::move(*one)); });
+void lease_handle::begin(watcher& w) const {
+  w.callback.emplace(held_->lost(), [to = w.to, event = w.event] {
+    if (!event->empty()) to->push(std::move(*event));
+  });
 }
 
 std::shared_ptr<lease_handle> lease_of(const void* key) {
@@ -189,6 +198,7 @@ int holdfast_lease_watch(holdfast_lease* lease, holdfast_queue* to, uint64_t tag
 
 int holdfast_release(holdfast_lease* lease, const holdfast_wait* how, holdfast_error* why) {
   return guarded(why, [&] {
+    const call_under_way here(call_under_way::in::a_release);
     const auto w = as_given(how);
     const auto from = lease_of(lease);
     if (w.to) {

@@ -113,14 +113,19 @@ class lease_handle final : public handle {
   void empty_later(receiver then);
   /// Reverses empty(): the handle has a lease again, and is watched as before. Returns false if the
   /// handle was closed meanwhile: then `what` is destroyed, which releases it.
-  [[nodiscard]] bool fill(std::unique_ptr<held> what, void* key);
+  [[nodiscard]] bool fill(std::unique_ptr<held> what);
   void watch(std::shared_ptr<queue> to, std::uint64_t tag, void* key);
+  /// Reports the loss of a lease that was taken out of the handle and does not come back, unless
+  /// the handle was closed meanwhile.
+  void lost() noexcept;
 
  private:
   struct watcher {
-    watcher(std::shared_ptr<queue> told, std::uint64_t of) : to(std::move(told)), tag(of) {}
+    watcher(std::shared_ptr<queue> told, prepared loss)
+        : to(std::move(told)), event(std::make_shared<prepared>(std::move(loss))) {}
     const std::shared_ptr<queue> to;
-    const std::uint64_t tag;
+    /// Made in advance, so that the thread that reports the loss needs no memory. Empty afterwards.
+    const std::shared_ptr<prepared> event;
     std::optional<std::stop_callback<std::function<void()>>> callback{};
   };
   /// A call under way.
@@ -139,7 +144,7 @@ class lease_handle final : public handle {
   /// Rejects further calls. To be called with the mutex held.
   void close_to_others();
   void require_present() const;
-  void begin(watcher& w, void* key) const;
+  void begin(watcher& w) const;
 
   std::mutex mutex_;
   std::condition_variable nobody_;

@@ -67,13 +67,16 @@ class condition_wait {
   /// Puts the lease back into the handle. Returns 1 if the condition was notified. Fails if the
   /// lease was closed meanwhile: then the mutex is not held.
   result<std::uint32_t> take_back(woken&& got) const {
-    if (!of_->fill(as_held(std::move(got.held), true), key_)) {
+    if (!of_->fill(as_held(std::move(got.held), true))) {
       return failure{errc::cancelled, "the lease was closed during the wait", false, "wait"};
     }
     return got.status == std::cv_status::no_timeout ? 1U : 0U;
   }
   /// Removes the handle: the mutex is not held.
-  void give_up() const { (void)take_out(key_); }
+  void give_up() const {
+    (void)take_out(key_);
+    of_->lost();
+  }
 
  private:
   std::shared_ptr<lease_handle> of_;

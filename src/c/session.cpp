@@ -30,8 +30,8 @@ int holdfast_session_url(holdfast_session* session, char* text, uint64_t room,
   return guarded(why, [&] {
     const std::string url = session_of(session).url();
     (void)out(text, "text");
-    if (room <= url.size()) refuse(holdfast::errc::invalid_argument, "text: too little room");
-    put_text(text, room, url);
+    if (room == 0 || !put_text(text, room, url))
+      refuse(holdfast::errc::invalid_argument, "text: too little room");
   });
 }
 

@@ -5,6 +5,7 @@
  * - rules URL --release: a release while another waits; prints the error's text if it fails.
  * - rules URL --hangs: calls of a server that the caller stops and resumes, when told to.
  * - rules URL --unconfirmed: the same for a lease that is closed without its answer.
+ * - rules URL --ends-in-release, --ends-in-close: the same while the end of the program waits.
  * - rules --layout: prints sizes and offsets of the structs, for the bindings' tests. */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
@@ -299,20 +300,28 @@ static holdfast_lock* mutex_number(int i) {
   return mutex_of(store, name);
 }
 
-/* Two ways: the calls release the locks, or wait for them in the process that holds them. */
+/* Two ways: the calls release the locks, or wait for them in the process that holds them. That
+ * process ends at once: in a process that lives on, the calls would soon end by themselves. */
 static void close_all_ends_calls_with_a_queue_which_leave_nothing_behind(void) {
   for (int waits_for_them = 0; waits_for_them < 2; ++waits_for_them) {
-    holdfast_queue* queue = NULL;
-    OK(holdfast_queue_open(&queue, NULL, &why));
-    const holdfast_wait told = told_to(queue, 1);
-    holdfast_lease* leases[many];
-    for (int i = 0; i < many; ++i) leases[i] = taken(mutex_number(i));
-    for (int i = 0; i < many; ++i) {
-      if (waits_for_them) OK(holdfast_acquire(mutex_number(i), &told, NULL, &why));
-      if (!waits_for_them) OK(holdfast_release(leases[i], &told, &why));
+    const pid_t pid = fork();
+    if (pid == 0) {
+      (void)alarm(40); /* the parent's alarm is not the child's */
+      OK(holdfast_open(url, &options, &store, &why));
+      holdfast_queue* queue = NULL;
+      OK(holdfast_queue_open(&queue, NULL, &why));
+      const holdfast_wait told = told_to(queue, 1);
+      holdfast_lease* leases[many];
+      for (int i = 0; i < many; ++i) leases[i] = taken(mutex_number(i));
+      for (int i = 0; i < many; ++i) {
+        if (waits_for_them) OK(holdfast_acquire(mutex_number(i), &told, NULL, &why));
+        if (!waits_for_them) OK(holdfast_release(leases[i], &told, &why));
+      }
+      holdfast_close_all();
+      _exit(0);
     }
-    holdfast_close_all();
-    OK(holdfast_open(url, &options, &store, &why));
+    int status = -1;
+    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
     for (int i = many; i-- > 0;) GIVES(HOLDFAST_OK, tried(mutex_number(i)));
   }
 }
@@ -726,6 +735,34 @@ static void a_condition_wait_releases_and_reacquires_the_mutex(void) {
   CHECK(next_of(queue).tag == 10); /* it is watched as before the waits */
 }
 
+static void a_condition_wait_that_fails_reports_the_loss_to_each_watch_of_the_lease(void) {
+  holdfast_condition* condition = NULL;
+  OK(holdfast_condition_open(store, "c", &condition, &why));
+  holdfast_queue *queue = NULL, *outcomes = NULL;
+  OK(holdfast_queue_open(&queue, NULL, &why));
+  OK(holdfast_queue_open(&outcomes, NULL, &why));
+  for (int with_a_queue = 0; with_a_queue < 2; ++with_a_queue) {
+    holdfast_lease* lease = taken(mutex_of(store, "m"));
+    for (int tag = 1; tag <= 2; ++tag) OK(holdfast_lease_watch(lease, queue, tag, &why));
+    holdfast_wait stopped = with_a_queue ? told_to(outcomes, 9) : timed(HOLDFAST_NO_LIMIT);
+    OK(holdfast_stop_open(&stopped.stop, &why));
+    OK(holdfast_stop_request(stopped.stop, &why));
+    uint32_t notified = 9;
+    const int code = holdfast_condition_wait(condition, lease, &stopped, &notified, &why);
+    CHECK(code == (with_a_queue ? HOLDFAST_OK : HOLDFAST_CANCELLED));
+    if (with_a_queue) CHECK(next_of(outcomes).code == HOLDFAST_CANCELLED);
+    for (uint64_t tag = 1; tag <= 2; ++tag) {
+      const holdfast_event event = next_of(queue);
+      CHECK(event.kind == HOLDFAST_LEASE_LOST && event.tag == tag && event.lease == lease);
+      CHECK(event.code == HOLDFAST_LOST);
+    }
+    holdfast_event more = {.size = sizeof more};
+    GIVES(HOLDFAST_TIMED_OUT, holdfast_queue_next(queue, HOLDFAST_ONE_TRY, &more, &why));
+    GIVES(HOLDFAST_NOT_OWNER, holdfast_lease_check(lease, &why));
+    GIVES(HOLDFAST_OK, tried(mutex_of(other, "m")));
+  }
+}
+
 struct wait_of_a_thread {
   holdfast_condition* condition;
   holdfast_lease* lease;
@@ -746,12 +783,14 @@ static void a_lease_closed_during_a_condition_wait_is_not_held_afterwards(void) 
   OK(holdfast_queue_open(&queue, NULL, &why));
   const holdfast_wait told = told_to(queue, 9);
   holdfast_lease* lease = taken(mutex_of(store, "m"));
+  OK(holdfast_lease_watch(lease, queue, 10, &why)); /* which was not lost, but closed */
   OK(holdfast_condition_wait(condition, lease, &told, NULL, &why));
   holdfast_lease* between = taken(mutex_of(other, "m")); /* so it waits, and has given it up */
   OK(holdfast_close(lease, &why));
   OK(holdfast_condition_notify_one(condition, NULL, &why));
   OK(holdfast_release(between, NULL, &why));
-  CHECK(next_of(queue).code == HOLDFAST_CANCELLED);
+  const holdfast_event event = next_of(queue);
+  CHECK(event.kind == HOLDFAST_DONE && event.code == HOLDFAST_CANCELLED);
   struct wait_of_a_thread blocks = {condition, taken(mutex_of(other, "m")), HOLDFAST_OK};
   pthread_t thread;
   CHECK(pthread_create(&thread, NULL, wait_for_a_condition, &blocks) == 0);
@@ -1629,6 +1668,24 @@ static void error_texts_are_valid_utf8_whatever_the_caller_or_the_store_sent(voi
   CHECK(strcmp(why.name + strlen(why.name) - 6, "caf\xef\xbf\xbd") == 0); /* U+FFFD */
 }
 
+static void the_url_of_a_session_is_whole_or_refused(void) {
+  char given[4096], text[4096];
+  /* Only these two take any bytes. */
+  const int any_bytes = strncmp(url, "memory:", 7) == 0 || strncmp(url, "sqlite:", 7) == 0;
+  (void)snprintf(given, sizeof given, "%s%s", url, any_bytes ? "-caf\xe9-\xe9" : "");
+  holdfast_session* mine = NULL;
+  OK(holdfast_open(given, &options, &mine, &why));
+  OK(holdfast_session_url(mine, text, sizeof text, &why));
+  const uint64_t whole = strlen(text) + 1;
+  const char* const end = "caf\xef\xbf\xbd-\xef\xbf\xbd"; /* U+FFFD */
+  CHECK(!any_bytes || strcmp(text + strlen(text) - strlen(end), end) == 0);
+  for (uint64_t room = 0; room < whole; ++room)
+    GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_session_url(mine, text, room, &why));
+  text[whole] = 77;
+  OK(holdfast_session_url(mine, text, whole, &why));
+  CHECK(strlen(text) + 1 == whole && text[whole] == 77);
+}
+
 /* The error text of a wait that times out. If the text is that the store did not answer in time,
  * the wait is repeated with twice the time. */
 typedef int (*timed_wait)(void* at, const holdfast_wait* told);
@@ -1818,6 +1875,7 @@ static const struct {
     RULE(an_arrival_that_waits_for_the_previous_phase_can_be_cancelled),
     RULE(one_candidate_leads_and_every_session_can_read_the_leader),
     RULE(a_condition_wait_releases_and_reacquires_the_mutex),
+    RULE(a_condition_wait_that_fails_reports_the_loss_to_each_watch_of_the_lease),
     RULE(a_lease_closed_during_a_condition_wait_is_not_held_afterwards),
     RULE(a_lease_in_a_condition_wait_keeps_its_session_open),
     RULE(a_lease_granted_by_an_event_keeps_its_session_open),
@@ -1852,6 +1910,7 @@ static const struct {
     RULE(a_field_of_a_later_version_is_refused_only_if_it_is_set),
     RULE(an_error_names_operation_name_store_and_whether_it_is_retryable),
     RULE(error_texts_are_valid_utf8_whatever_the_caller_or_the_store_sent),
+    RULE(the_url_of_a_session_is_whole_or_refused),
     RULE(the_error_of_a_wait_in_vain_names_what_it_waited_for_and_the_store),
     RULE(the_text_of_a_timeout_names_the_awaited_event),
     RULE(a_child_forked_while_a_thread_waits_leaves_that_wait_alone),
@@ -1963,6 +2022,50 @@ static int a_close_without_the_answer(void) {
   return 0;
 }
 
+static void* closes(void* lease) {
+  CHECK(holdfast_close(lease, NULL) == HOLDFAST_OK);
+  return lease;
+}
+
+struct end_of_a_program {
+  int stat; /* a file that shows what its thread does */
+  int is_over;
+};
+
+static void* ends(void* of) {
+  struct end_of_a_program* mine = of;
+  __atomic_store_n(&mine->stat, open("/proc/thread-self/stat", O_RDONLY), __ATOMIC_RELEASE);
+  holdfast_close_all();
+  __atomic_store_n(&mine->is_over, 1, __ATOMIC_RELEASE);
+  return NULL;
+}
+
+static int is_asleep(int thread_stat) {
+  char stat[512] = {0};
+  if (pread(thread_stat, stat, sizeof stat - 1, 0) <= 0) return 0;
+  const char* const name_ends = strrchr(stat, ')');
+  return name_ends != NULL && name_ends[2] == 'S';
+}
+
+/* While the server hangs, the end waits for the other thread. */
+static int an_end_while_a_thread_gives_up_its_lease(void* (*gives_up)(void*)) {
+  OK(holdfast_open(url, &options, &store, &why));
+  holdfast_lease* lease = taken(mutex_of(store, "m"));
+  in_turn("held");
+  pthread_t threads[2];
+  CHECK(pthread_create(&threads[0], NULL, gives_up, lease) == 0);
+  while (holdfast_lease_check(lease, NULL) != HOLDFAST_NOT_OWNER) (void)sched_yield();
+  struct end_of_a_program end = {-1, 0};
+  CHECK(pthread_create(&threads[1], NULL, ends, &end) == 0);
+  while (!__atomic_load_n(&end.is_over, __ATOMIC_ACQUIRE) &&
+         !is_asleep(__atomic_load_n(&end.stat, __ATOMIC_ACQUIRE)))
+    (void)sched_yield();
+  CHECK(!__atomic_load_n(&end.is_over, __ATOMIC_ACQUIRE));
+  in_turn("ends");
+  for (int i = 0; i < 2; ++i) CHECK(pthread_join(threads[i], NULL) == 0);
+  return 0;
+}
+
 int main(int argc, char** argv) {
   const size_t count = sizeof rules / sizeof *rules;
   if (argc == 2 && strcmp(argv[1], "--list") == 0) {
@@ -1979,6 +2082,10 @@ int main(int argc, char** argv) {
   if (strcmp(argv[2], "--release") == 0) return release_while_another_waits();
   if (strcmp(argv[2], "--hangs") == 0) return a_server_that_hangs();
   if (strcmp(argv[2], "--unconfirmed") == 0) return a_close_without_the_answer();
+  if (strcmp(argv[2], "--ends-in-release") == 0)
+    return an_end_while_a_thread_gives_up_its_lease(releases);
+  if (strcmp(argv[2], "--ends-in-close") == 0)
+    return an_end_while_a_thread_gives_up_its_lease(closes);
   for (int i = 0; i < 3 && argc == 5; ++i) nodes_urls[i] = i == 0 ? url : argv[2 + i];
   for (size_t i = 0; i < count; ++i) {
     if (strcmp(rules[i].name, argv[2]) != 0) continue;

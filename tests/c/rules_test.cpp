@@ -102,6 +102,14 @@ TEST(c_library, closes_a_lease_with_unconfirmed_release_while_the_server_hangs) 
   expect_to_survive_a_stop("--unconfirmed", "60s", "closed");
 }
 
+TEST(c_library, waits_at_the_end_for_another_thread_that_releases_its_lease) {
+  expect_to_survive_a_stop("--ends-in-release", "60s", "ends");
+}
+
+TEST(c_library, waits_at_the_end_for_another_thread_that_closes_its_lease) {
+  expect_to_survive_a_stop("--ends-in-close", "60s", "ends");
+}
+
 /// All matches of the expression's group.
 std::set<std::string> found(const std::string& text, const char* expression) {
   const std::regex e(expression);

@@ -81,8 +81,9 @@ int holdfast_close(const void* handle, holdfast_error* why);
 /// Closes every handle of this process. Call it when the program ends, so that locks are released
 /// before their leases end. First it closes the queues, cancels the waits of other threads
 /// (HOLDFAST_CANCELLED) and those with a queue, and waits up to 10 s for all these calls to end,
-/// also for releases with a queue. Then it needs one round trip for each lease. In a forked child
-/// it closes no handle of the parent.
+/// also for releases: those with a queue, and those of other threads, which may be in
+/// holdfast_close. Then it needs one round trip for each lease. In a forked child it closes no
+/// handle of the parent.
 void holdfast_close_all(void);
 
 /// Cancels waits, from any thread.

@@ -45,7 +45,8 @@ int holdfast_lease_extend(holdfast_lease* lease, int64_t lease_ms, holdfast_erro
 
 /// When the lease is lost, the queue gets one event, HOLDFAST_LEASE_LOST with this tag: before the
 /// store can give the lock to another holder, even if the store is away (docs/guarantees.md has the
-/// exceptions). If the lease is already lost, the event comes at once. A release makes no event. A
+/// exceptions). If the lease is already lost, the event comes at once. A wait for a condition that
+/// fails, and so closes the lease, makes the event, too. A release and holdfast_close make none. A
 /// lease may have several watches. No round trip.
 int holdfast_lease_watch(holdfast_lease* lease, holdfast_queue* queue, uint64_t tag,
                          holdfast_error* why);

@@ -42,7 +42,8 @@ int holdfast_open(const char* url, const holdfast_session_options* options,
                   holdfast_session** session, holdfast_error* why);
 
 /// Writes the URL without passwords, at most `room` bytes including the zero byte at the end. If it
-/// does not fit: HOLDFAST_INVALID_ARGUMENT. No round trip.
+/// does not fit as a whole: HOLDFAST_INVALID_ARGUMENT. A byte that is not UTF-8 becomes U+FFFD,
+/// which takes three bytes. No round trip.
 int holdfast_session_url(holdfast_session* session, char* text, uint64_t room, holdfast_error* why);
 
 /// The holders of a name, and how many requests are queued. HOLDFAST_INVALID_NAME. One round trip;
