@@ -153,6 +153,50 @@ class Meeting:
         self.assertIs(lease.state, holdfast.State.RELEASED)
         self.assertIsNotNone(self.there.mutex("m").try_acquire(5))
 
+    def test_a_block_that_ends_during_a_condition_wait_leaves_its_lease_to_the_wait(self):
+        mutex, condition = self.here.mutex("m"), self.here.condition("c")
+
+        def in_a_block(block):
+            told = []
+            with self.assertRaises(holdfast.NotOwner):
+                with block() as lease:
+                    waiting = threading.Thread(target=lambda: told.append(condition.wait(lease, 30)))
+                    waiting.start()
+                    self.there.mutex("m").acquire(30).release()  # so it waits
+            condition.notify_all()
+            waiting.join()
+            self.assertEqual(told, [True])
+            lease.check()
+            lease.release()
+
+        async def in_an_async_block(block):
+            with self.assertRaises(holdfast.NotOwner):
+                async with block() as lease:
+                    waiting = asyncio.create_task(condition.wait_async(lease, 30))
+                    await (await self.there.mutex("m").acquire_async(30)).release_async()
+            condition.notify_all()
+            self.assertTrue(await waiting)
+            lease.check()
+            await lease.release_async()
+        for block in (lambda: mutex, mutex.acquire):
+            in_a_block(block)
+            asyncio.run(in_an_async_block(block))
+
+    def test_an_exception_of_a_block_closes_the_lease_that_a_condition_wait_uses(self):
+        mutex, condition = self.here.mutex("m"), self.here.condition("c")
+
+        async def in_an_async_block():
+            with self.assertRaises(ZeroDivisionError):
+                async with mutex as lease:
+                    waiting = asyncio.create_task(condition.wait_async(lease, 30))
+                    await (await self.there.mutex("m").acquire_async(30)).release_async()
+                    raise ZeroDivisionError
+            condition.notify_all()
+            with self.assertRaises(holdfast.Cancelled):
+                await waiting
+            self.assertIs(lease.state, holdfast.State.RELEASED)
+        asyncio.run(in_an_async_block())
+
     def test_an_arrival_that_first_waits_for_the_previous_phase_obeys_its_timeout(self):
         mine, theirs = self.here.barrier("b", 3), self.there.barrier("b", 3)
         stop, told = holdfast.Stop(), []

@@ -186,13 +186,20 @@ class Lease(_waits.Handle):
 
     async def __aexit__(self, kind: type[BaseException] | None, why: BaseException | None,
                         trace: types.TracebackType | None) -> None:
-        if self._handle:
-            try:
-                await self.release_async()
-            except (errors.Error, RuntimeError):  # RuntimeError: no event loop runs any more
-                if kind is None:
-                    raise
-            finally:
+        if not self._handle:
+            return
+        stays = False
+        try:
+            await self.release_async()
+        except errors.NotOwner:  # a wait for a condition may use the lease, and goes on with it
+            stays = kind is None
+            if stays:
+                raise
+        except (errors.Error, RuntimeError):  # RuntimeError: no event loop runs any more
+            if kind is None:
+                raise
+        finally:
+            if not stays:
                 self.close()  # if the release could not begin
 
     def _leave(self, kind: type[BaseException] | None) -> None:
