@@ -228,7 +228,12 @@ failure explain(const grpc::Status& s, const etcd_options& o) {
                 "the servers accept no more data (" + said + "): see etcdctl alarm list"};
       }
       return {errc::unavailable, "the servers are overloaded for now (" + said + ")"};
+    case StatusCode::INVALID_ARGUMENT:
+      return {errc::unsupported,
+              "the servers refuse such a request (" + said +
+                  "): are their limits (--max-request-bytes, --max-txn-ops) below etcd's own?"};
     default:
+      if (!is_away(s)) return {errc::unavailable, "the server answered: " + said};
       return {errc::unavailable, "no answer (" + said + "): is a majority of the servers up?"};
   }
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <utility>
 
 namespace holdfast::store::etcd {
 
@@ -70,7 +71,9 @@ boot_time session_lease::safe_until() const noexcept {
   return proven_ + ttl_ * 3 / 4;
 }
 
-// Returns true if the request was answered.
+// Returns true if the request was answered. A leader that was just elected may not have applied the
+// grant of a lease that lives, and answers that it knows no such lease (etcd's issue 13675). So a
+// lease is over only if it is unknown twice in a row.
 bool session_lease::keep_alive() {
   auto& on = *to_.options().clock;
   wire::LeaseKeepAliveRequest request;
@@ -79,7 +82,9 @@ bool session_lease::keep_alive() {
   const boot_time sent = on.now();
   const auto ok = to_.call(method::keep_alive, request, answer);
   if (!ok && ok.error().code != errc::lost) return false;
-  if (!ok || answer.ttl() <= 0) return end(), true;
+  const bool unknown = !ok || answer.ttl() <= 0;
+  const bool unknown_before = std::exchange(unknown_, unknown);
+  if (unknown) return unknown_before && (end(), true);
   const std::lock_guard guard{mutex_};
   last_ = {sent, on.now(), answer.header().raft_term()};
   return true;

@@ -67,6 +67,7 @@ class session_lease {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool stopping_ = false;
+  bool unknown_ = false;  ///< in the last answer; used by the thread only
   kept last_;
   boot_time proven_{};
   std::thread thread_;

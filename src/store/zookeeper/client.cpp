@@ -440,8 +440,12 @@ failure explain(int rc, const zookeeper_options& o, bool writes) {
     case ZOPERATIONTIMEOUT:
       return {errc::unavailable, "no answer (" + said + "): is a majority of the servers up?",
               writes};
-    case ZSESSIONEXPIRED:
     case ZSESSIONMOVED:
+      return {errc::unavailable,
+              "the request came over a server that the session has left (" + said +
+                  "): the client goes on at another server, so try again",
+              writes};
+    case ZSESSIONEXPIRED:
     case ZINVALIDSTATE:
     case ZCLOSING:
       return {errc::unavailable,

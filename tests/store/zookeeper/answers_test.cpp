@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "harness/eventually.hpp"
+#include "harness/failing.hpp"
 #include "harness/fault_proxy.hpp"
 #include "harness/still_clock.hpp"
 #include "store/zookeeper/client.hpp"
@@ -126,6 +127,15 @@ TEST(zookeeper_answers, that_did_not_come_are_awaited_only_briefly_after_a_stop)
   const auto token = asked->expect(0);
   clock.client_goes_on = [&] { clock.time.advance(1s); };
   EXPECT_EQ(asked->wait(clock, clock.now() + 2s).front().rc, ZOPERATIONTIMEOUT);
+}
+
+// The session goes on, at the server that it has moved to.
+TEST(zookeeper_answers, that_come_from_a_server_that_the_session_has_left_end_no_session) {
+  const auto said = holdfast::store::zookeeper::explain(ZSESSIONMOVED, {}, false);
+  EXPECT_EQ(said.code, holdfast::errc::unavailable);
+  EXPECT_TRUE(harness::contains(said.what, zerror(ZSESSIONMOVED))) << said.what;
+  EXPECT_FALSE(harness::contains(said.what, "has ended")) << said.what;
+  EXPECT_TRUE(harness::contains(said.what, "another server")) << said.what;
 }
 
 long threads_of_this_process() {
