@@ -7,15 +7,14 @@
 
 namespace holdfast::c_abi {
 
-struct limiter_handle final : handle {
-  limiter_handle(session s, std::string name, std::vector<rate_rule> rules, rate_limiter_options o)
-      : store(s.url()), itself(std::move(s), std::move(name), rules, o) {
+struct limiter_handle final : named<rate_limiter> {
+  limiter_handle(const session& s, std::string name, std::vector<rate_rule> rules,
+                 rate_limiter_options o)
+      : named(s, std::move(name), rules, o) {
     for (auto& r : rules) {
       names.push_back(r.name.empty() ? std::to_string(names.size()) : std::move(r.name));
     }
   }
-  const std::string store;
-  rate_limiter itself;
   std::vector<std::string> names;  ///< of the rules, in order
 };
 
@@ -80,8 +79,7 @@ int decide(holdfast_limiter* limiter, const holdfast_part* key, std::uint32_t pa
     const auto of = get<limiter_handle>(limiter, "limiter");
     const rate_decision d = ask(of->itself, key_of(key, parts));
     put_decision(*there, d);
-    if (!d.taken && how.stop.stop_requested())
-      return how.in_vain("take", {of->itself.name(), of->store});
+    if (!d.taken && how.stop.stop_requested()) return how.in_vain("take", of->what());
     return done{};
   });
 }

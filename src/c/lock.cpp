@@ -59,72 +59,53 @@ class mutex_lock final : public lock_handle {
 
 }  // namespace
 
-class shared_lock final : public lock_handle {
+class shared_lock final : public named<shared_mutex, lock_handle> {
  public:
-  shared_lock(session s, std::string name, shared_mutex_options o)
-      : store_(s.url()), mutex_(std::move(s), std::move(name), std::move(o)) {}
-  about what() const override { return {mutex_.name(), store_}; }
+  using named::named;
   void require(const request& r) const override {
     if (r.permits != 0) lock_handle::require(r);
   }
   std::unique_ptr<held> acquire(const request& r, const waiting& w) override {
-    return kept(r.shared ? mutex_.try_acquire_shared_for(w.limit, w.stop)
-                         : mutex_.try_acquire_for(w.limit, w.stop));
+    return kept(r.shared ? itself.try_acquire_shared_for(w.limit, w.stop)
+                         : itself.try_acquire_for(w.limit, w.stop));
   }
   void begin_acquire(const request& r, const waiting& w) override {
-    begin_lease(r.shared ? async_acquire_shared(mutex_, w.limit, w.stop)
-                         : async_acquire(mutex_, w.limit, w.stop),
+    begin_lease(r.shared ? async_acquire_shared(itself, w.limit, w.stop)
+                         : async_acquire(itself, w.limit, w.stop),
                 w);
   }
   multi_member member(const request& r) override {
-    return r.shared ? shared(mutex_) : multi_member(mutex_);
+    return r.shared ? shared(itself) : multi_member(itself);
   }
-  shared_mutex& itself() noexcept { return mutex_; }
-
- private:
-  const std::string store_;
-  shared_mutex mutex_;
 };
 
-class semaphore_lock final : public lock_handle {
+class semaphore_lock final : public named<semaphore, lock_handle> {
  public:
-  semaphore_lock(session s, std::string name, std::uint32_t capacity, lock_options o)
-      : store_(s.url()), semaphore_(std::move(s), std::move(name), capacity, std::move(o)) {}
-  about what() const override { return {semaphore_.name(), store_}; }
+  using named::named;
   void require(const request& r) const override {
     if (r.shared) lock_handle::require(r);
   }
   std::unique_ptr<held> acquire(const request& r, const waiting& w) override {
-    return kept(semaphore_.try_acquire_for(w.limit, weight(r), w.stop));
+    return kept(itself.try_acquire_for(w.limit, weight(r), w.stop));
   }
   void begin_acquire(const request& r, const waiting& w) override {
-    begin_lease(async_acquire(semaphore_, weight(r), w.limit, w.stop), w);
+    begin_lease(async_acquire(itself, weight(r), w.limit, w.stop), w);
   }
-  multi_member member(const request& r) override { return permits(semaphore_, weight(r)); }
-  const semaphore& itself() const noexcept { return semaphore_; }
+  multi_member member(const request& r) override { return permits(itself, weight(r)); }
 
  private:
   static std::uint32_t weight(const request& r) { return r.permits == 0 ? 1 : r.permits; }
-  const std::string store_;
-  semaphore semaphore_;
 };
 
-class election_lock final : public lock_handle {
+class election_lock final : public named<election, lock_handle> {
  public:
-  election_lock(session s, const std::string& name, const election_options& o)
-      : store_(s.url()), election_(std::move(s), name, o) {}
-  about what() const override { return {election_.name(), store_}; }
+  using named::named;
   std::unique_ptr<held> acquire(const request&, const waiting& w) override {
-    return kept(election_.campaign_for(w.limit, w.stop));
+    return kept(itself.campaign_for(w.limit, w.stop));
   }
   void begin_acquire(const request&, const waiting& w) override {
-    begin_lease(async_campaign(election_, w.limit, w.stop), w);
+    begin_lease(async_campaign(itself, w.limit, w.stop), w);
   }
-  const election& itself() const noexcept { return election_; }
-
- private:
-  const std::string store_;
-  election election_;
 };
 
 class leaders_handle final : public handle {
@@ -330,7 +311,7 @@ int holdfast_semaphore(holdfast_session* session, const char* name, uint32_t cap
 int holdfast_semaphore_available(holdfast_lock* semaphore, uint32_t* permits, holdfast_error* why) {
   return guarded(why, [&] {
     auto& there = out(permits, "permits");
-    there = get<semaphore_lock>(semaphore, "semaphore")->itself().available();
+    there = get<semaphore_lock>(semaphore, "semaphore")->itself.available();
   });
 }
 
@@ -352,7 +333,7 @@ int holdfast_election_leader(holdfast_lock* election, holdfast_leader* leader,
                              holdfast_error* why) {
   return guarded(why, [&] {
     out_struct there(leader, "leader");
-    if (const auto found = get<election_lock>(election, "election")->itself().current()) {
+    if (const auto found = get<election_lock>(election, "election")->itself.current()) {
       put_leader(*there, *found);
     }
   });
@@ -363,7 +344,7 @@ int holdfast_election_observe(holdfast_lock* election, holdfast_leaders** leader
   return guarded(why, [&] {
     auto& there = out(leaders, "leaders");
     const auto of = get<election_lock>(election, "election");
-    give(&there, std::make_shared<leaders_handle>(of->itself().observe(), of->what()));
+    give(&there, std::make_shared<leaders_handle>(of->itself.observe(), of->what()));
   });
 }
 
@@ -453,7 +434,7 @@ int holdfast_acquire_permits(holdfast_lock* lock, uint32_t permits, const holdfa
 int holdfast_downgrade(holdfast_lock* lock, holdfast_lease* lease, holdfast_error* why) {
   return guarded(why, [&] {
     const auto of = get<shared_lock>(lock, "lock");
-    lease_of(lease)->with([&](held& l) { of->itself().downgrade(as_single(l).itself()); });
+    lease_of(lease)->with([&](held& l) { of->itself.downgrade(as_single(l).itself()); });
   });
 }
 
@@ -461,7 +442,7 @@ int holdfast_upgrade(holdfast_lock* lock, holdfast_lease* lease, holdfast_error*
   return guarded(why, [&]() -> holdfast::status {
     const auto of = get<shared_lock>(lock, "lock");
     const bool alone = lease_of(lease)->with(
-        [&](held& l) { return of->itself().try_upgrade(as_single(l).itself()); });
+        [&](held& l) { return of->itself.try_upgrade(as_single(l).itself()); });
     if (alone) return holdfast::done{};
     auto [name, at] = of->what();
     return holdfast::failure{errc::busy, "there are other readers", false, "upgrade", name, at};

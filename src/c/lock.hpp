@@ -13,9 +13,8 @@ struct request {
 };
 
 /// An object that grants leases.
-class lock_handle : public handle {
+class lock_handle : public named_handle {
  public:
-  virtual about what() const { return {}; }
   /// Null if the wait ran out of time or was cancelled.
   virtual std::unique_ptr<held> acquire(const request& r, const waiting& w) = 0;
   virtual void begin_acquire(const request& r, const waiting& w) = 0;

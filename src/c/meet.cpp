@@ -10,21 +10,10 @@ namespace holdfast::c_abi {
 
 using condition_handle = handle_of<condition_variable>;
 
-template <class T>
-struct waited_for : handle {
-  template <class... Args>
-  explicit waited_for(const session& s, Args&&... args)
-      : store(s.url()), itself(s, std::forward<Args>(args)...) {}
-  about what() const { return {itself.name(), store}; }
+using latch_handle = named<latch>;
 
-  const std::string store;
-  T itself;
-};
-
-using latch_handle = waited_for<latch>;
-
-struct barrier_handle final : waited_for<barrier> {
-  using waited_for::waited_for;
+struct barrier_handle final : named<barrier> {
+  using named::named;
   void on_close() noexcept override { waits.end(); }
 
   ends_its_waits waits{};

@@ -77,6 +77,11 @@ struct about {
   std::string store{};
 };
 
+/// A handle whose errors say what they are about.
+struct named_handle : handle {
+  virtual about what() const { return {}; }
+};
+
 /// How a call waits.
 struct waiting {
   wait_time limit = no_limit;
