@@ -28,9 +28,9 @@ class ReleaseCheck(unittest.TestCase):
         (self.tree / file).write_text(text, encoding="utf-8")
         (self.tree / file).chmod(0o755)
 
-    def check(self, *steps, by=""):
+    def check(self, *steps, by="", old=""):
         """(exit code, the report's lines)"""
-        env = {**os.environ, "SIGNED_OFF_BY": by, "PATH": f"{self.tree / 'programs'}:{os.environ['PATH']}"}
+        env = {**os.environ, "SIGNED_OFF_BY": by, "OLD_DEBS": old, "PATH": f"{self.tree / 'programs'}:{os.environ['PATH']}"}
         ended = subprocess.run(["bash", self.tree / "scripts/release-check.sh", *steps], env=env, stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL)
         return ended.returncode, (self.tree / "build/release-check.txt").read_text(encoding="utf-8").splitlines()
@@ -47,6 +47,11 @@ class ReleaseCheck(unittest.TestCase):
 
     def test_one_step_needs_no_name(self):
         self.assertEqual(self.check("licences")[0], 0)
+
+    def test_the_report_says_from_which_packages_it_upgraded(self):
+        for old, words in ("", "used, upgraded, removed"), ("/debs/0.0.9", "used, upgraded from /debs/0.0.9, removed"):
+            line = next(line for line in self.check("test-deb", old=old)[1] if " test-deb: " in line)
+            self.assertIn(words, line)
 
     def test_goes_on_after_a_step_that_fails(self):
         self.write("build/broken", "test-all\n")
