@@ -10,12 +10,15 @@ from conan.tools.cmake import CMake, CMakeDeps, CMakeToolchain, cmake_layout
 from conan.tools.files import copy, rmdir
 from conan.tools.gnu import PkgConfigDeps
 
-# What each store requires, and which of their components it links.
+required_conan_version = ">=2"
+
+# What each store requires, and which of their components it links. gRPC is the newest that uses the protobuf of Debian 12, with which it is
+# tested. MariaDB's client stays below 3.4, because 3.4 checks the certificate of a server also without tls=verify.
 STORES = {
     "etcd": {"grpc/1.54.3": "grpc::grpc++", "protobuf/3.21.12": "protobuf::libprotobuf"},
-    "mariadb": {"mariadb-connector-c/3.3.3": "mariadb-connector-c::mariadb-connector-c"},
+    "mariadb": {"mariadb-connector-c/[>=3.3.3 <3.4]": "mariadb-connector-c::mariadb-connector-c"},
     "memcached": {},
-    "postgres": {"libpq/15.5": "libpq::libpq"},
+    "postgres": {"libpq/[>=15.12 <16]": "libpq::libpq"},
     "redis": {"openssl/[>=3.0 <4]": "openssl::openssl"},
     "sqlite": {"sqlite3/[>=3.40 <4]": "sqlite3::sqlite3"},
 }
@@ -30,6 +33,7 @@ class Holdfast(ConanFile):
     settings = "os", "compiler", "build_type", "arch"
     options = {store: [True, False] for store in STORES}
     default_options = {store: store in ("sqlite", "redis", "memcached") for store in STORES}
+    default_options["libpq/*:with_openssl"] = True  # Conan's libpq 15 has no TLS otherwise, and sslmode=verify-full would fail
 
     def export_sources(self):
         root, target = Path(self.recipe_folder).parent.parent, Path(self.export_sources_folder)

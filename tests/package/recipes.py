@@ -79,6 +79,9 @@ def conan():
     exec(compile(file.read_text(encoding="utf-8"), file, "exec"), vars(recipe_module))  # as Conan does; no folder of compiled files
     kind = recipe_module.Holdfast
     check(set(kind.options) == STORES, f"the Conan recipe has the stores {sorted(kind.options)}, and src has {sorted(STORES)}")
+    clients = {client.split("/")[0] for store in recipe_module.STORES.values() for client in store}
+    of_clients = {option.split("/")[0] for option in kind.default_options if ":" in option}
+    check(of_clients <= clients, f"the Conan recipe sets options of {sorted(of_clients)}, and requires {sorted(clients)}")
     for chosen in (dict.fromkeys(STORES, True), kind.default_options, dict.fromkeys(STORES, False)):
         recipe, required = kind(), []
         recipe.options = types.SimpleNamespace(get_safe=chosen.get, **chosen)
