@@ -27,7 +27,7 @@ help:
 	@echo "make bench-growth  ever more names, leases, waiters and sessions: what an operation costs then"
 	@echo "make bench-languages  C++, Python and Node beside redis-py, kazoo, redlock and redis-semaphore"
 	@echo "make package   a tarball of programs, libraries and drivers that runs from any folder; into build/package"
-	@echo "make deb       Debian packages, into build/deb   (make test-deb: install, use, upgrade and purge them in a fresh Debian)"
+	@echo "make deb       Debian packages, into build/deb   (make test-deb: install, use, upgrade, remove and purge them in a fresh Debian)"
 	@echo "make release-check  what a release must pass: suites, packages, ABI, docs, versions, licences; long"
 	@echo "make docs      the site: build/site/site/index.html, with the API reference (docs-check also opens it in a browser)"
 	@echo "make lint      formatting, clang-tidy and the house rules   (make format rewrites the files)"
