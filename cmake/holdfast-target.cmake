@@ -127,6 +127,9 @@ endfunction()
 # holdfast_library(<target> <component>): the public name holdfast::<component> and the name of the file on disk.
 function(holdfast_library target component)
   holdfast_own(${target})
+  if(CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang")
+    target_compile_options(${target} PRIVATE -Wpedantic)  # a project that embeds the library may have it
+  endif()
   holdfast_unite(${target})
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src")
   add_library(holdfast::${component} ALIAS ${target})
