@@ -102,9 +102,10 @@ void hold::publish() noexcept {
   }
 }
 
-// Not in the class: with GCC 12 and gold, a program that calls it would define it without the thunk
-// that the table of virtual functions needs.
+// Not in the class: with GCC 12 and gold, a program that calls one of these would define it without
+// the thunk that the table of virtual functions needs.
 const store::owner_id& hold::owner() const noexcept { return owner_; }
+unsigned hold::turn() const noexcept { return turn_.load(); }
 
 boot_time hold::session_now() const noexcept { return client_.now(); }
 

@@ -83,7 +83,7 @@ class hold final : public std::enable_shared_from_this<hold>,
     return lease_.load(std::memory_order_relaxed);
   }
 
-  std::uint64_t fence() const noexcept override { return fence_.load(std::memory_order_relaxed); }
+  std::uint64_t fence() const noexcept { return fence_.load(std::memory_order_relaxed); }
   const std::string& name() const noexcept { return config_->name; }
   const std::shared_ptr<const lock_config>& what() const noexcept { return config_; }
   const store::owner_id& owner() const noexcept override;
@@ -101,7 +101,7 @@ class hold final : public std::enable_shared_from_this<hold>,
   /// Extends the lease of the turn `of_turn`. Returns not_owner if that turn is over; the next
   /// turn's lease is not changed. A `lease` of zero means as long as before.
   status extend(std::chrono::milliseconds lease, unsigned of_turn);
-  unsigned turn() const noexcept { return turn_.load(); }
+  unsigned turn() const noexcept override;
   /// Extends the present turn's lease; throws the failure with its location.
   void extend_or_throw(std::chrono::milliseconds lease);
   [[noreturn]] void fail(failure f, std::string_view operation) const;

@@ -70,7 +70,7 @@ std::optional<std::source_location> current_call_site() noexcept {
 // what outlives the session.
 bool own_hold::is_over() const {
   const auto h = what.lock();
-  return !h || h->fence() != fence || h->has_ended();
+  return !h || h->turn() != turn || h->has_ended();
 }
 
 void note_own(const std::shared_ptr<const owned>& what, own_hold it) {
@@ -83,7 +83,7 @@ void note_own(const std::shared_ptr<const owned>& what, own_hold it) {
     return;
   }
   it.what = what;
-  it.fence = what->fence();
+  it.turn = what->turn();
   all->push_back(std::move(it));
 }
 

@@ -14,8 +14,8 @@ namespace holdfast::engine {
 /// A hold that a thread may have, of any session and at any time.
 class owned {
  public:
-  /// Each turn has its own fence.
-  virtual std::uint64_t fence() const noexcept = 0;
+  /// Another number in each thread's turn, and between the turns.
+  virtual unsigned turn() const noexcept = 0;
   /// Whether it was released, or is known to be lost.
   virtual bool has_ended() const noexcept = 0;
 
@@ -35,7 +35,7 @@ struct own_hold {
   bool ends_by_itself = false;                     ///< not renewed, or not for ever
   std::optional<std::source_location> taken_at{};  ///< if the program said so
   std::weak_ptr<const owned> what{};
-  std::uint64_t fence = 0;  ///< each turn in a local queue has its own
+  unsigned turn = 0;  ///< of the hold, when this thread got it
 
   /// Whether it was lost, or released by any thread.
   bool is_over() const;
@@ -48,8 +48,8 @@ void note_own(const std::shared_ptr<const owned>& what, own_hold it);
 void forget_own(const owned& what) noexcept;
 
 /// Visits the holds of this thread that were neither lost nor released. A release by another thread
-/// is only noticed if it ended the hold or its turn: not if other leases share the hold, nor if the
-/// hold lingers. The visitor must not note, forget or lock anything.
+/// is not noticed if other leases share the hold. The visitor must not note, forget or lock
+/// anything.
 void each_own_hold(const std::function<void(const own_hold&)>& visit);
 
 /// The call site of this thread, if it set one (called_from).

@@ -45,16 +45,24 @@ local_queue::entry local_queue::join(contender& who, boot_time deadline) {
     return entry::first;
   }
   if (!finds_idle && clock_.now() >= deadline) return entry::gone;
-  if (!finds_idle && !again && line_.size() >= who.config_.max_waiters) return entry::overloaded;
+  if (!finds_idle && !again && behind_another() >= who.config_.max_waiters)
+    return entry::overloaded;
   who.entry_ = line_.insert(again ? line_.begin() : line_.end(), &who);
   who.in_local_queue_ = entry::waiting;
   who.deadline_ = deadline;
+  who.asks_next_ = finds_idle;
   if (line_.front() == &who) first_not_called();
   if (!finds_idle) return entry::waiting;
   const auto unfit = std::exchange(idle_, nullptr);
   lock.unlock();
   unfit->give_back_soon(clock_.now());
   return entry::waiting;
+}
+
+// The number of waiters, without the one that represents the process as soon as the idle hold that
+// it found is back.
+std::size_t local_queue::behind_another() const {
+  return line_.size() - (!line_.empty() && line_.front()->asks_next_ ? 1 : 0);
 }
 
 local_queue::entry local_queue::sleep(contender& who, boot_time deadline, std::stop_token stop) {
@@ -167,6 +175,7 @@ bool local_queue::pass_on(std::shared_ptr<transferable>& done) {
   if (line_.empty()) {
     if (expected_ == 0 || wanted_ == done->owner() || !done->lingers(clock_.now())) return false;
     idle_ = std::move(done);
+    used_again_ = true;
     if (looked_after_ || have_it_looked_after()) return true;
     done = std::exchange(idle_, nullptr);
     return false;
@@ -186,7 +195,7 @@ bool local_queue::pass_on(std::shared_ptr<transferable>& done) {
 // has been idle for at least that long. Without memory for the timer nothing lingers.
 bool local_queue::have_it_looked_after() noexcept try {
   const auto now = clock_.now();
-  idle_turn_ = idle_->fence();
+  used_again_ = false;
   idle_ends_ = saturated_add(now, idle_->linger());
   idle_locks_.look_at(shared_from_this(), saturated_add(now, idle_->linger() / 2));
   return looked_after_ = true;
@@ -199,9 +208,7 @@ local_queue::lapsed local_queue::lapse() {
   looked_after_ = idle_ && line_.empty();
   if (!looked_after_) return {};
   const auto now = clock_.now();
-  if (std::exchange(idle_turn_, idle_->fence()) != idle_->fence()) {
-    idle_ends_ = saturated_add(now, idle_->linger() / 2);
-  }
+  if (std::exchange(used_again_, false)) idle_ends_ = saturated_add(now, idle_->linger() / 2);
   if (now < idle_ends_) return {nullptr, idle_ends_};
   looked_after_ = false;
   return {std::exchange(idle_, nullptr), forever};

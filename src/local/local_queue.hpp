@@ -29,7 +29,6 @@ class transferable {
   /// False if it should return to the store when no thread of the process wants it.
   virtual bool lingers(boot_time now) const noexcept = 0;
   virtual std::chrono::nanoseconds linger() const noexcept = 0;
-  virtual std::uint64_t fence() const noexcept = 0;
   virtual const store::owner_id& owner() const noexcept = 0;
   /// The secret that is sent only with the release, and never earlier.
   virtual const store::owner_id& secret() const noexcept = 0;
@@ -102,6 +101,7 @@ class contender {
   boot_time deadline_ = forever;
   // Changed with the local queue's mutex held.
   std::list<contender*>::iterator entry_{};
+  bool asks_next_ = false;  ///< in line only until the idle hold that it found is back at the store
   std::atomic<local_entry> in_local_queue_{local_entry::gone};
   std::condition_variable changed_;
   std::shared_ptr<transferable> passed_;
@@ -183,6 +183,7 @@ class local_queue : public std::enable_shared_from_this<local_queue> {
                    const std::stop_token& stop, std::shared_ptr<transferable>& left_behind);
   bool own_turn(std::unique_lock<std::mutex>& lock, contender& who);
   std::shared_ptr<transferable> step_out(contender& who);
+  std::size_t behind_another() const;
   contender& next_in_line();
   /// For another waiter that is the first in line from now on.
   void first_not_called();
@@ -201,8 +202,8 @@ class local_queue : public std::enable_shared_from_this<local_queue> {
   unsigned expected_ = 0;
   bool looked_after_ = false;  ///< idle_lock_timer will check the hold
   boot_time idle_ends_{};      ///< when the timer releases the idle hold, if it has no turn before
-  std::uint64_t idle_turn_ = 0;  ///< the fence of the last turn at the timer's last check
-  store::owner_id wanted_{};     ///< the hold that another session waits for
+  bool used_again_ = false;    ///< since the timer's last check
+  store::owner_id wanted_{};   ///< the hold that another session waits for
 };
 
 /// The representative's turn in a local queue (if any). The destructor ends the turn, unless it was

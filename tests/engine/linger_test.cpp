@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "harness/next_wake.hpp"
+#include "harness/without_fences.hpp"
 #include "session/session_impl.hpp"
 #include "stage.hpp"
 
@@ -150,6 +151,23 @@ TEST(linger, a_lock_used_again_stays_for_at_least_half_its_linger_time) {
   EXPECT_TRUE(held_at_store(s.session));
   EXPECT_EQ(s.script->count(verb::release), 0U);
   await_free_as_time_passes(s);
+}
+
+TEST(linger, a_lock_without_fences_that_was_used_again_stays_as_well) {
+  stage s;
+  auto options = s.options();
+  options.decorate = harness::without_fences;
+  s.session = holdfast::open("memory:", options);
+  mutex m{s.session, "m", lingering()}, checked_later{s.session, "checked_later", lingering()};
+  m.lock(), m.unlock();
+  checked_later.lock(), checked_later.unlock();
+  s.clock->advance(99ms);
+  m.lock();
+  EXPECT_EQ(m.fence(), 0U);
+  m.unlock();
+  s.clock->advance(1ms);
+  await_free(s.session, "checked_later");
+  EXPECT_TRUE(held_at_store(s.session));
 }
 
 TEST(linger, a_late_check_does_not_count_for_the_missed_checks) {
@@ -299,7 +317,7 @@ TEST(linger, a_lock_with_other_options_gets_a_hold_of_its_own) {
 TEST(linger, a_thread_that_gives_back_an_idle_lock_of_other_options_is_not_passed) {
   stage s;
   mutex m{s.session, "m", lingering(1h)};
-  mutex different{s.session, "m", {.reason = "another"}};
+  mutex different{s.session, "m", {.max_waiters = 1, .reason = "another"}};
   m.lock(), m.unlock();
   const auto line = s.session.impl()->local_queue_of("m");
   s.script->hang(verb::release);

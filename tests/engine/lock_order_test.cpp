@@ -4,6 +4,7 @@
 #include <future>
 #include <thread>
 
+#include "harness/without_fences.hpp"
 #include "session/session_impl.hpp"
 #include "stage.hpp"
 
@@ -129,11 +130,9 @@ TEST(lock_order, a_released_lock_does_not_count_as_held) {
   EXPECT_TRUE(s.heard->told().empty());
 }
 
-TEST(lock_order, a_lock_passed_on_in_the_local_queue_counts_for_the_next_thread) {
-  scene s;
-  holdfast::lock_options stays;
-  stays.local_time = 1h;
-  mutex a{s.session, "gate-a", stays}, b{s.session, "gate-b"};
+/// One thread acquires `a`, another gives it back, and a third gets it in the process. The first
+/// then holds nothing.
+void pass_on_in_the_process(const scene& s, mutex& a, mutex& b) {
   auto held = a.acquire();
   std::promise<void> has, done;
   std::thread next([&] {
@@ -141,16 +140,30 @@ TEST(lock_order, a_lock_passed_on_in_the_local_queue_counts_for_the_next_thread)
     has.set_value();
     done.get_future().wait();
   });
-  auto& session = *s.session.impl();
-  const auto local_queue = session.local_queue_of("gate-a");
+  const auto local_queue = s.session.impl()->local_queue_of(a.name());
   harness::eventually("the next in line", [&] { return local_queue->waiting() == 1; });
   std::thread([l = std::move(held)] {}).join();
   has.get_future().wait();
-  b.lock(), b.unlock();  // this thread holds nothing
+  b.lock(), b.unlock();
   done.set_value();
   next.join();
   nest(b, a);
   EXPECT_TRUE(s.heard->told().empty());
+}
+
+TEST(lock_order, a_lock_passed_on_in_the_local_queue_counts_for_the_next_thread) {
+  scene s;
+  mutex a{s.session, "gate-a", {.local_time = 1h}}, b{s.session, "gate-b"};
+  pass_on_in_the_process(s, a, b);
+}
+
+TEST(lock_order, so_does_one_of_a_store_without_fences) {
+  scene s;
+  auto options = s.options(true);
+  options.decorate = harness::without_fences;
+  s.session = holdfast::open("memory:order", options);
+  mutex a{s.session, "gate-c", {.local_time = 1h}}, b{s.session, "gate-d"};
+  pass_on_in_the_process(s, a, b);
 }
 
 TEST(lock_order, leases_and_with_lock_and_other_kinds_count_too) {
@@ -221,6 +234,16 @@ TEST(lock_order, a_lingering_lock_has_no_holder) {
   with_lock(b, [] {});
   a.lock(), a.unlock();
   with_lock(b, [&] { with_lock(a, [] {}); });
+  EXPECT_TRUE(s.heard->told().empty());
+}
+
+TEST(lock_order, a_lock_that_another_thread_left_lingering_has_no_holder) {
+  scene s;
+  mutex a{s.session, "left-a", {.linger = 1min}}, b{s.session, "left-b"};
+  auto held = a.acquire();
+  std::thread([l = std::move(held)] {}).join();
+  b.lock(), b.unlock();
+  nest(b, a);
   EXPECT_TRUE(s.heard->told().empty());
 }
 
