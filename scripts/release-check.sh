@@ -41,10 +41,13 @@ browser() { make test-browser; }
 
 steps=("$@")
 nobody=
+by="nobody, because only some steps ran"
 if ((${#steps[@]} == 0)); then
   steps=("${order[@]}")
+  by=${SIGNED_OFF_BY:-}
   if [[ -z ${SIGNED_OFF_BY:-} ]]; then
-    nobody="nobody, so this is not the report of a release"
+    nobody=yes
+    by="nobody, so this is not the report of a release"
     echo "release-check: SIGNED_OFF_BY has no name, so this will fail; all steps run" >&2
   fi
 fi
@@ -58,6 +61,6 @@ for step in "${steps[@]}"; do
   if "$step"; then result=passed; else result=FAILED failed=1; fi
   printf '%-9s %s: %s\n' "$result" "$step" "${does[$step]}" >>"$report"
 done
-{ echo "ended  $(date --utc +%FT%TZ)"; echo "signed off by: ${SIGNED_OFF_BY:-$nobody}"; } >>"$report"
+{ echo "ended  $(date --utc +%FT%TZ)"; echo "signed off by: $by"; } >>"$report"
 cat "$report"
 [[ $failed == 0 && -z $nobody ]]

@@ -45,8 +45,10 @@ class ReleaseCheck(unittest.TestCase):
         self.assertEqual((code, report[-1]), (1, "signed off by: nobody, so this is not the report of a release"))
         self.assertFalse([line for line in report if line.startswith("FAILED")])
 
-    def test_one_step_needs_no_name(self):
-        self.assertEqual(self.check("licences")[0], 0)
+    def test_one_step_needs_no_name_and_is_no_report_of_a_release(self):
+        for by in "", "A Name":
+            code, report = self.check("licences", by=by)
+            self.assertEqual((code, report[-1]), (0, "signed off by: nobody, because only some steps ran"))
 
     def test_the_report_says_from_which_packages_it_upgraded(self):
         for old, words in ("", "used, upgraded, removed"), ("/debs/0.0.9", "used, upgraded from /debs/0.0.9, removed"):
