@@ -10,11 +10,6 @@ debs=$PWD/build/deb
 mirror=${1:-http://deb.debian.org/debian}
 fail() { echo "test-deb: $*" >&2; exit 1; }
 compgen -G "$debs/libholdfast0_*.deb" >/dev/null || fail "there are no packages in build/deb; make deb builds them"
-work=$(mktemp --directory --tmpdir holdfast-deb-XXXXXX)
-root=$work/root
-image=$work/image  # what the container file makes
-mkdir "$work/built"
-cp "$debs"/*.deb "$work/built/"  # make deb may go on meanwhile
 # The names of packages, and the version of those in a folder.
 names=(libholdfast0 libholdfast-dev holdfast holdfast-faultproxy python3-holdfast holdfast-store-{etcd,mariadb,postgres,redis,zookeeper})
 version_in() { dpkg-deb --field "$(compgen -G "$1/libholdfast0_*.deb" | head -n 1)" Version; }
@@ -23,6 +18,13 @@ if [[ -n $old_debs ]]; then
   compgen -G "$old_debs/libholdfast0_*.deb" >/dev/null || fail "there are no packages in OLD_DEBS=$OLD_DEBS"
   old=$(version_in "$old_debs")
   dpkg --compare-versions "$old" lt "$present" || fail "the packages in OLD_DEBS have the version $old, and those of build/deb $present"
+fi
+work=$(mktemp --directory --tmpdir holdfast-deb-XXXXXX)
+root=$work/root
+image=$work/image  # what the container file makes
+mkdir "$work/built"
+cp "$debs"/*.deb "$work/built/"  # make deb may go on meanwhile
+if [[ -n $old_debs ]]; then
   mkdir "$work/old"
   cp "$old_debs"/*.deb "$work/old/"
   rm -f "$work"/old/*-dbgsym_*.deb
