@@ -32,6 +32,8 @@ void tell_at_once_by_records(plan& p);
 void make_votes(plan& p);
 /// The same; some of the stores do not notify waiters.
 void make_votes(random_source& r, plan& p);
+/// Threads wait at a latch for much longer than it is kept without use.
+void wait_longer_than_it_is_kept(random_source& r, plan& p);
 /// The names: a semaphore, a limiter, and the admission by both. Many answers are slow.
 void give_permits_and_tokens(random_source& r, plan& p);
 

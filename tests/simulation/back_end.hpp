@@ -28,6 +28,7 @@ class back_end {
     int process = 0;
     bool waits = false;
     nanos lasts = never;  ///< by the server's clock, where the server knows it
+    nanos held_for = -1;  ///< the same; a negative time of a waiter, and where it is not known
   };
   virtual std::vector<user> users(std::string_view name) = 0;
   /// Whether the first waiter fits beside the holders; false where the server does not show it.

@@ -217,6 +217,18 @@ struct condition_book {
   int waiting = 0;
   bool sure = true;  ///< each token was followed by a notification
   nanos idle_since = 0;
+  std::map<int, int> waiting_of{};  ///< … by process
+  bool died_with_it = false;        ///< a process died while a notification was under way
+
+  void waits(int process, bool so) {
+    waiting += so ? 1 : -1;
+    waiting_of[process] += so ? 1 : -1;
+  }
+  /// Its waiters wait no more. A notification that one of them had is lost with it.
+  void died(int process) {
+    waiting -= std::exchange(waiting_of[process], 0);
+    died_with_it = died_with_it || !sure || tokens > 0;
+  }
 };
 
 /// All books of a run, by the number of the name.

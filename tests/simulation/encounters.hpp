@@ -35,8 +35,11 @@ inline constexpr std::uint64_t following_seeds = std::uint64_t{1} << 52;
 /// From this seed on, plans also arrange what a thread meets beside others: tries beside a former
 /// writer, readers without a thread beside a writer, tokens over connections that break.
 inline constexpr std::uint64_t beside_seeds = std::uint64_t{1} << 53;
+/// From this seed on, plans also arrange what remains: of a process that died as a waiter, of an
+/// attempt that arrives late, of a transaction that was refused, of a poll that is not written.
+inline constexpr std::uint64_t remaining_seeds = std::uint64_t{1} << 54;
 /// The first seed of a search.
-inline constexpr std::uint64_t fresh_seeds = beside_seeds;
+inline constexpr std::uint64_t fresh_seeds = remaining_seeds;
 /// Each of these functions changes the plan; false if it has nothing of its kind for this plan.
 bool arrange_encounters(plan& p);
 bool arrange_endings_of_leases(plan& p);
@@ -53,5 +56,7 @@ void mix_objects(plan& p);
 void mix_followers(plan& p);
 /// What a thread meets beside others.
 void mix_neighbours(plan& p);
+/// What remains of a call, a waiter or a transaction.
+void mix_remains(plan& p);
 
 }  // namespace simulation

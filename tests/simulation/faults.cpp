@@ -23,6 +23,7 @@ void scene::strike(const fault_plan& f) {
       here.kill(p);
       rules.died(p);
       if (notes.rings) notes.rings->died(p);
+      for (auto& [i, book] : notes.conditions) book.died(p.number);
       std::erase_if(waiting, [&](const auto& w) { return w.second == &p; });
       for (const auto& s : stores) s->process_died(p);
       return;

@@ -72,7 +72,7 @@ struct lock_actor : actor {
   } catch (const holdfast::error& e) {
     waits(false);
     of.rules.given_up(id);
-    if (asks) judge_patience(e.reason()), judge_sending();
+    if (asks) judge_patience(e.reason()), judge_sending(), judge_outcome(e);
     judge_error(e.reason(), e.what());
   }
 
@@ -94,6 +94,28 @@ struct lock_actor : actor {
     of.rules.violated("a wait with a limit goes on while the store is away",
                       name + ": it ended after " + std::to_string(took / microsecond) + " us of " +
                           std::to_string(s.wait / microsecond));
+  }
+
+  // Whether the caller may believe that its call has left nothing. No other thread of the process
+  // has used the name meanwhile, no earlier call has left a queue entry there, and no request has
+  // arrived after its answer was given up.
+  void judge_outcome(const holdfast::error& e) const {
+    const auto& whole = of.whole;
+    const bool says_so = e.reason() == errc::unavailable && !e.outcome_unknown();
+    const bool judged = whole.seed >= remaining_seeds && whole.others.empty();
+    for (std::size_t i = 0; i < whole.names.size(); ++i) {
+      if (whole.names[i].kind >= lock_kind::latch || (i != s.name && !s.several)) continue;
+      const bool first = of.asked_in_vain.insert({i, p.number}).second;
+      if (!judged || !says_so || !first || was_taken() || server_clock_jumps()) continue;
+      auto& store = *of.stores[whole.names[i].store];
+      const auto changed = of.used_at.find({i, p.number});
+      const bool alone = of.users[{i, p.number}] == 1 && changed != of.used_at.end() &&
+                         changed->second <= asked && store.late_at(p) < asked;
+      const auto its_name = scene::name_of(i);
+      if (!alone || !store.has_granted_since(its_name, p.number, asked)) continue;
+      of.rules.violated("a call that may have got its lock says that its outcome is unknown",
+                        "P" + std::to_string(p.number) + ": " + store.describe(its_name));
+    }
   }
 
   // A lock whose waiters ask for themselves: whatever other threads wait for, the request of a wait
@@ -325,6 +347,7 @@ struct lock_actor : actor {
     if (got && !was_taken()) of.order.got(world::self(), of.here.now());
     judge_wait(got, stoppable);
     judge_sending();
+    if (!got) of.asked_in_vain.insert({s.name, p.number});
     if (only_readers) judge_try(got);
   }
 
@@ -843,7 +866,10 @@ struct lock_actor : actor {
     waits_no_more();
     asks = false;
     judge_wait(held.has_value(), true);
-    if (!held) return;
+    if (!held) {
+      for (const auto i : which) of.asked_in_vain.insert({i, p.number});
+      return;
+    }
     const nanos then = of.here.now();
     check_what_was_given(*held);
     const auto fences = held->fences();

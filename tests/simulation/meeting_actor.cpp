@@ -213,7 +213,7 @@ struct condition_actor : actor {
     const auto there_is_one = [&] {
       asked = std::max(asked, std::exchange(looked, of.here.now()));
       holds();
-      if (book.tokens == 0 && !std::exchange(waits, true)) ++book.waiting;
+      if (book.tokens == 0 && !std::exchange(waits, true)) book.waits(p.number, true);
       if (book.tokens == 0) of.rules.put_aside(id);
       return book.tokens > 0;
     };
@@ -221,10 +221,10 @@ struct condition_actor : actor {
     try {
       got = at.wait_for(lock, stop(), duration(s.wait), there_is_one);
     } catch (...) {
-      if (waits) --book.waiting;
+      if (waits) book.waits(p.number, false);
       throw;
     }
-    if (waits) --book.waiting;
+    if (waits) book.waits(p.number, false);
     if (got) --book.tokens;
     of.log.add(got ? "takes a token" : "finds no token");
   }
@@ -289,9 +289,9 @@ struct async_condition_actor : actor {
     of.rules.given_up(id);
     asked = of.here.now();
     const auto longest = holdfast::wait_limit(duration(std::max<nanos>(at_most, 0)));
-    ++book.waiting;
+    book.waits(p.number, true);
     auto how = async_wait(at, std::move(held), longest, stop()).future().get();
-    --book.waiting;
+    book.waits(p.number, false);
     if (!how) throw holdfast::error(how.error());
     held = std::move(how->held);
     holds();

@@ -77,6 +77,8 @@ void want_more_than_connections(random_source& r, plan& p) {
   }
 }
 
+}  // namespace
+
 // Threads wait at a latch for much longer than it is kept without use, and all counts are needed.
 void wait_longer_than_it_is_kept(random_source& r, plan& p) {
   set_up(p, 2 + r.below(2), 3 * second);
@@ -94,6 +96,8 @@ void wait_longer_than_it_is_kept(random_source& r, plan& p) {
     give(p.processes[r.below(p.processes.size())], {counts});
   }
 }
+
+namespace {
 
 // A process takes two locks together, and is cut off from the store of the first one for longer
 // than a lease, while it waits for the second one.

@@ -338,10 +338,12 @@ void scene::watch_what_stays() {
 }
 
 // If the condition is true, its waiter continues as soon as the mutex is free. A notification is
-// not replaced if the store forgot it, or if the waiter that got it died.
+// not replaced if the store forgot it, or if the waiter that got it died after it was woken.
 void scene::watch_conditions() {
-  const bool forgets = std::any_of(whole.faults.begin(), whole.faults.end(), [](const auto& f) {
+  const bool with_deaths = whole.seed >= remaining_seeds;
+  const bool forgets = std::any_of(whole.faults.begin(), whole.faults.end(), [&](const auto& f) {
     using kind = fault_plan::kind;
+    if (f.what == kind::kill) return !with_deaths;
     return f.what != kind::cut && f.what != kind::freeze && f.what != kind::restart;
   });
   if (forgets) return;
@@ -349,7 +351,7 @@ void scene::watch_conditions() {
   for (const auto* const p : processes) last = std::max(last, disturbed(*p));
   const nanos longest = whole.calm() ? bound_of_waits() : 2 * whole.longest_lease() + 10 * second;
   for (auto& [i, book] : notes.conditions) {
-    const bool vain = book.tokens > 0 && book.waiting > 0 && book.sure;
+    const bool vain = book.tokens > 0 && book.waiting > 0 && book.sure && !book.died_with_it;
     if (!vain || has_a_holder(name_of(i - 1))) book.idle_since = here.now();
     const nanos most = all_is_well(last, book.idle_since) ? bound() : longest;
     if (here.now() - std::max(book.idle_since, last) <= most) continue;

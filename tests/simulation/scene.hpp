@@ -156,6 +156,7 @@ struct scene {
   std::map<std::pair<int, std::string>, nanos> another_lease;
   std::map<std::pair<std::size_t, int>, int> users;      ///< by name and process: threads
   std::map<std::pair<std::size_t, int>, nanos> used_at;  ///< … when that changed last
+  std::set<std::pair<std::size_t, int>> asked_in_vain;   ///< … whose call has ended without a lock
   /// … since when that store has shown more.
   std::map<std::tuple<std::size_t, int, std::size_t>, nanos> unaccounted_since;
   /// since when the store has shown fewer entries than waiters

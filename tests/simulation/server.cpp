@@ -411,7 +411,8 @@ class server::state_back_end : public back_end {
   std::vector<user> users_in(const holdfast::store::permits_record& r) const {
     std::vector<user> all;
     for (const auto& h : r.holders)
-      all.push_back({h.owner, of_.number_of(h.peer), false, of_.lasts(h.expires_at)});
+      all.push_back({h.owner, of_.number_of(h.peer), false, of_.lasts(h.expires_at),
+                     (of_.time().wall_at - h.since_wall_at) * microsecond});
     for (const auto& w : r.queue) all.push_back({w.owner, of_.number_of(w.peer), true});
     return all;
   }
@@ -969,6 +970,15 @@ std::optional<nanos> server::counts_until(std::string_view name, int process) {
     last = std::max(last.value_or(0), until);
   }
   return last;
+}
+
+// The server's clock may be slow by half a percent.
+bool server::has_granted_since(std::string_view name, int process, nanos since) {
+  const auto all = back_->users(name);
+  return std::any_of(all.begin(), all.end(), [&](const auto& u) {
+    const bool its = !u.waits && u.process == process && u.held_for >= 0 && u.lasts > 0;
+    return its && u.held_for + u.held_for / 100 + millisecond < world_.now() - since;
+  });
 }
 
 bool server::has_user(std::string_view name) {

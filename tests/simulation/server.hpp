@@ -200,6 +200,9 @@ class server {
   bool lets_one_wait_for_what_is_free(std::string_view name) {
     return back_->lets_one_wait_for_what_is_free(name);
   }
+  /// Whether that process holds the name by a grant that it got certainly after `since`, as far as
+  /// the server shows it. Not if the server's clock was set.
+  bool has_granted_since(std::string_view name, int process, nanos since);
   /// Until when, in true time, the process's hold of the name counts; nothing if it has none.
   std::optional<nanos> counts_until(std::string_view name, int process);
   /// Called when the server ends a connection that holds what was granted at that time;

@@ -40,21 +40,25 @@ struct spread_actor : actor {
     // thread.
     const bool ended = of.whole.seed >= freezing_seeds && has_ended(held);
     const auto had = votes_of(held);
+    const nanos began = of.here.now();
     const auto e = release(held);
     if (ended && e != errc::lost) {
       of.rules.violated("a release of a lease that has ended reports the loss",
                         name + ": " + (e ? e.message() : "no error"));
     }
     if (e) judge_error(static_cast<errc>(e.value()), "release: " + e.message());
-    if (!e && !had.empty()) judge_release(had);
+    if (!e && !had.empty()) judge_release(had, began);
   }
   std::vector<holdfast::vote> votes_of(const holdfast::quorum_lease& held) const {
     return of.whole.seed >= form_seeds ? held.votes() : std::vector<holdfast::vote>{};
   }
   static std::vector<holdfast::vote> votes_of(const holdfast::both_leases&) { return {}; }
 
-  // No other thread of its process uses the name, and no request of it arrives late.
-  void judge_release(const std::vector<holdfast::vote>& had) const {
+  // No other thread of its process uses the name, or has just given it up, and no request of it
+  // arrives late.
+  void judge_release(const std::vector<holdfast::vote>& had, nanos began) const {
+    const nanos changed = of.used_at[{s.name, p.number}];
+    if (changed > asked && changed + second > began) return;
     std::vector<bool> left;
     for (const auto& at : of.stores) {
       if (at->late_at(p) >= 0) return;

@@ -187,8 +187,10 @@ std::vector<back_end::user> sql_server::users(std::string_view name) {
     return all;
   }
   const auto r = of_.record_of(name);
+  const auto now = of_.time().wall_at;
   for (const auto& h : r.holders)
-    all.push_back({h.owner, of_.number_of(h.peer), false, of_.lasts(h.expires_at)});
+    all.push_back({h.owner, of_.number_of(h.peer), false, of_.lasts(h.expires_at),
+                   (now - h.since_wall_at) * microsecond});
   for (const auto& w : r.queue) all.push_back({w.owner, of_.number_of(w.peer), true});
   return all;
 }
