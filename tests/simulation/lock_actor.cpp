@@ -96,26 +96,26 @@ struct lock_actor : actor {
                           std::to_string(s.wait / microsecond));
   }
 
-  // Whether the caller may believe that its call has left nothing. No other thread of the process
-  // has used the name meanwhile, no earlier call has left a queue entry there, and no request has
-  // arrived after its answer was given up.
+  // Whether the caller may believe that its call has got nothing; of several names, not all of
+  // them. No other thread of the process has used the names meanwhile, no earlier call has left a
+  // queue entry there, and no request has arrived after its answer was given up.
   void judge_outcome(const holdfast::error& e) const {
     const auto& whole = of.whole;
-    const bool says_so = e.reason() == errc::unavailable && !e.outcome_unknown();
-    const bool judged = whole.seed >= remaining_seeds && whole.others.empty();
+    bool got_all = whole.seed >= remaining_seeds && whole.others.empty() && !was_taken() &&
+                   e.reason() == errc::unavailable && !e.outcome_unknown() && !server_clock_jumps();
     for (std::size_t i = 0; i < whole.names.size(); ++i) {
       if (whole.names[i].kind >= lock_kind::latch || (i != s.name && !s.several)) continue;
       const bool first = of.asked_in_vain.insert({i, p.number}).second;
-      if (!judged || !says_so || !first || was_taken() || server_clock_jumps()) continue;
       auto& store = *of.stores[whole.names[i].store];
       const auto changed = of.used_at.find({i, p.number});
       const bool alone = of.users[{i, p.number}] == 1 && changed != of.used_at.end() &&
                          changed->second <= asked && store.late_at(p) < asked;
-      const auto its_name = scene::name_of(i);
-      if (!alone || !store.has_granted_since(its_name, p.number, asked)) continue;
-      of.rules.violated("a call that may have got its lock says that its outcome is unknown",
-                        "P" + std::to_string(p.number) + ": " + store.describe(its_name));
+      got_all =
+          got_all && first && alone && store.has_granted_since(scene::name_of(i), p.number, asked);
     }
+    if (!got_all) return;
+    of.rules.violated("a call that may have got its lock says that its outcome is unknown",
+                      "P" + std::to_string(p.number) + ": " + of.at_the_stores(name));
   }
 
   // A lock whose waiters ask for themselves: whatever other threads wait for, the request of a wait
