@@ -32,15 +32,8 @@ std::uint64_t lock_table::next_id() noexcept {
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-// Checks the last result first: a thread mostly asks for the same series again.
 lock_series* lock_table::find(const lock_key& k) const noexcept {
-  static thread_local std::uint64_t of_table = 0;
-  static thread_local lock_series* last = nullptr;
-  if (of_table == id_ && last->key() == k) return last;
-  lock_series* const found = slot_of(k).load(std::memory_order_acquire);
-  if (found == nullptr) return nullptr;
-  of_table = id_;
-  return last = found;
+  return slot_of(k).load(std::memory_order_acquire);
 }
 
 lock_series& lock_table::at(const lock_key& k) {

@@ -16,7 +16,7 @@
 namespace holdfast::observe {
 
 /// Like ==, but without a call for short texts, because they are compared for each event.
-inline bool same_text(std::string_view a, std::string_view b) noexcept {
+[[gnu::always_inline]] inline bool same_text(std::string_view a, std::string_view b) noexcept {
   if (a.size() != b.size()) return false;
   const auto alike = [&](auto word, std::size_t at) {
     auto other = word;
@@ -53,6 +53,27 @@ struct lock_series {
   std::array<std::atomic<std::uint64_t>, losses::causes.size()> lost_because{};
 };
 
+/// The series of a thread's last event, which is mostly that of the next one as well.
+struct recent_series {
+  bool is_of(std::uint64_t of_table, std::string_view store, std::string_view kind,
+             std::string_view of_name) const noexcept {
+    return table == of_table && same_text(of_name, {name.data(), length}) &&
+           same_text(kind, series->kind) && same_text(store, series->store);
+  }
+  void set(std::uint64_t of_table, lock_series& s, std::string_view of_name) noexcept {
+    if (of_name.size() > name.size()) return;
+    of_name.copy(name.data(), name.size());
+    table = of_table;
+    length = of_name.size();
+    series = &s;
+  }
+
+  std::uint64_t table = 0;
+  lock_series* series = nullptr;
+  std::size_t length = 0;
+  std::array<char, 64> name{};
+};
+
 /// The series of all keys. A look-up takes no mutex: a series never moves and is never removed, so
 /// their number has to be limited.
 class lock_table {
@@ -63,6 +84,8 @@ class lock_table {
   lock_series* find(const lock_key& k) const noexcept;
   /// Creates the series if necessary. If there is no room, returns the series of the key "other".
   lock_series& at(const lock_key& k);
+  /// Unique among all tables ever made.
+  std::uint64_t id() const noexcept { return id_; }
   /// In the order of their first events.
   std::vector<const lock_series*> all() const;
 
@@ -73,7 +96,6 @@ class lock_table {
   static std::uint64_t next_id() noexcept;
   std::atomic<lock_series*>& slot_of(const lock_key& k) const noexcept;
 
-  /// Unique among all tables ever made: a thread's cached series belongs to one of them.
   const std::uint64_t id_;
   const std::unique_ptr<std::atomic<lock_series*>[]> slots_;
   mutable std::mutex mutex_;

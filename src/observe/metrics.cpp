@@ -187,6 +187,15 @@ struct metrics::state {
   }
 
   lock_series& at(const event& e) {
+    static constinit thread_local observe::recent_series last;
+    if (options.group) return find(e);  // it is called for each event
+    if (last.is_of(locks.id(), e.store, e.lock_kind, e.name)) return *last.series;
+    lock_series& found = find(e);
+    last.set(locks.id(), found, e.name);
+    return found;
+  }
+
+  lock_series& find(const event& e) {
     lock_key key{e.store, e.lock_kind, group_of(e.name)};
     if (auto* const there = locks.find(key)) return *there;
     if (!admits(key.group)) key.group = "other";

@@ -127,6 +127,7 @@ store_client::store_client(std::unique_ptr<store::session_store> store, session_
       clock_(options_.clock ? options_.clock.get() : &real_clock()),
       note_(describe_process()),
       store_(options_.decorate ? options_.decorate(std::move(store)) : std::move(store)),
+      url_(store_->url()),
       posting_(clock_ == &real_clock() ? dynamic_cast<store::posting_store*>(store_.get())
                                        : nullptr),
       dispatcher_(std::make_unique<engine::dispatcher>(store_->inbox(), *clock_)),

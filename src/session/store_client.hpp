@@ -80,7 +80,7 @@ class store_client {
   result<store::standing> standing_of(std::string_view name, const store::owner_id& owner);
 
   const store::capabilities& can() const noexcept { return store_->can(); }
-  const std::string& url() const noexcept { return store_->url(); }
+  const std::string& url() const noexcept { return url_; }
   const std::string& peer() const noexcept { return store_->inbox().peer(); }
   const session_options& options() const noexcept { return options_; }
   holdfast::clock& clock() noexcept { return *clock_; }
@@ -144,6 +144,7 @@ class store_client {
   owner_ids ids_;
   std::atomic<std::uint64_t> operations_{0};
   std::unique_ptr<store::session_store> store_;
+  const std::string& url_;         ///< the store's: each event has it
   store::posting_store* posting_;  ///< store_ as a posting_store, null if it is none
   std::unique_ptr<engine::dispatcher> dispatcher_;
   std::function<void()> answers_to_come_;

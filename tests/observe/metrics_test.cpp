@@ -315,6 +315,41 @@ TEST(metrics, tell_texts_of_every_length_apart) {
   }
 }
 
+// A thread remembers the series of its last event.
+TEST(metrics, of_one_thread_and_several_observers_locks_and_stores_are_counted_apart) {
+  metrics one, other;
+  const auto long_name = std::string(70, 'x');
+  const std::vector<std::string> names{"a:1",  "b:1",           "a:2",
+                                       "a:12", long_name + "a", long_name + "b"};
+  const std::vector<std::string_view> stores{"redis://cache", "redis://cachf"};
+  const std::vector<std::string_view> kinds{"mutex", "latch"};
+  for (int times = 0; times < 2; ++times) {
+    for (const auto& name : names) {
+      for (const auto store : stores) {
+        for (const auto kind : kinds) {
+          event e = about(event_kind::acquired, name);
+          e.store = store, e.lock_kind = kind;
+          one.on_event(e), one.on_event(e);
+          other.on_event(e);
+        }
+      }
+    }
+  }
+  for (const auto store : stores) {
+    for (const auto kind : kinds) {
+      const auto count = [&](const metrics& m, const std::string& group) {
+        return value_of(m, "holdfast_held{store=\"" + std::string(store) + "\",kind=\"" +
+                               std::string(kind) + "\",group=\"" + group + "\"}");
+      };
+      EXPECT_EQ(count(one, "a"), "12");
+      EXPECT_EQ(count(other, "a"), "6");
+      EXPECT_EQ(count(one, "b"), "4");
+      EXPECT_EQ(count(one, long_name + "a"), "4");
+      EXPECT_EQ(count(one, long_name + "b"), "4");
+    }
+  }
+}
+
 TEST(metrics, lose_no_count_of_many_threads) {
   metrics m;
   constexpr int threads = 12, each = 20'000;  // more than have counters of their own
