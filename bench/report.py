@@ -77,8 +77,8 @@ def growth_table(rows):
 def languages_tables(rows):
     """A table for each store: how many locks and unlocks a client makes, and how many times as long as the C++ client it takes."""
     how = rows[0]
-    yield (f"Measured on {how['date']}, {how['rounds']} rounds of {how['seconds']:g} s each. Machine: {how['machine']}; load average of "
-           f"the minute before {how['load']:.1f}.")
+    yield f"Measured on {how['date']}, {how['rounds']} rounds of {how['seconds']:g} s each."
+    yield f"Machine: {how['machine']}; load average of the minute before {how['load']:.1f}."
     for store in dict.fromkeys(row["store"] for row in rows):
         yield from ("", f"| W1 on `{store}:` | per second | time of C++'s | half of the rounds |", "|---|--:|--:|--:|")
         for row in rows:
@@ -137,10 +137,10 @@ def page_table(measured):
         return f"| a lock of another process is in its row, on `{kind}:` | " + " · ".join(
             f"{times[len(times) // 2]:.1f} s ({times[0]:.1f} … {times[-1]:.1f})" for times in cells) + " |"
 
-    yield (f"Measured on {measured['date']}, median (least … most) of {measured['takes']} locks. Machine: {measured['machine']}; load "
-           f"average of the minute before {measured['load']:.1f}.")
+    yield f"Measured on {measured['date']}, median (least … most) of {measured['takes']} locks."
+    yield f"Machine: {measured['machine']}; load average of the minute before {measured['load']:.1f}."
     yield ""
-    yield f"| `holdfast serve` at the default share, one viewer | {' · '.join(f'{int(count):,} names' for count in row_s['redis'])} |"
+    yield f"| `holdfast serve` at the default share, one viewer | {' · '.join(f'{int(count):,}' for count in row_s['redis'])} names |"
     yield "|---|--:|"
     yield from map(row, row_s)
     yield f"| all {names:,} rows are there, on `redis:` | {measured['all_rows_s']:.1f} s |"

@@ -38,7 +38,7 @@ class Turns(unittest.TestCase):
         table = ["| C++ | 20,000 | 1.00 × | – |", "| Node | 10,000 | 2.00 × | 1.90 to 2.25 × |"]
         head = " | per second | time of C++'s | half of the rounds |"
         self.assertEqual(list(report.languages_tables(rows)), [
-            "Measured on 2026-12-01, 31 rounds of 0.5 s each. Machine: M; load average of the minute before 0.2.",
+            "Measured on 2026-12-01, 31 rounds of 0.5 s each.", "Machine: M; load average of the minute before 0.2.",
             "", "| W1 on `redis:`" + head, "|---|--:|--:|--:|", *table, "", "| W1 on `zookeeper:`" + head, "|---|--:|--:|--:|", *table])
 
 
