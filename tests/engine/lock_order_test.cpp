@@ -157,7 +157,7 @@ TEST(lock_order, a_lock_passed_on_in_the_local_queue_counts_for_the_next_thread)
   pass_on_in_the_process(s, a, b);
 }
 
-TEST(lock_order, so_does_one_of_a_store_without_fences) {
+TEST(lock_order, a_lock_without_fences_passed_on_in_the_local_queue_counts_for_the_next_thread) {
   scene s;
   auto options = s.options(true);
   options.decorate = harness::without_fences;

@@ -35,8 +35,8 @@ inline constexpr std::uint64_t following_seeds = std::uint64_t{1} << 52;
 /// From this seed on, plans also arrange what a thread meets beside others: tries beside a former
 /// writer, readers without a thread beside a writer, tokens over connections that break.
 inline constexpr std::uint64_t beside_seeds = std::uint64_t{1} << 53;
-/// From this seed on, plans also arrange what remains: of a process that died as a waiter, of an
-/// attempt that arrives late, of a transaction that was refused, of a poll that is not written.
+/// From this seed on, plans also arrange what remains of something else: of a process that died as
+/// a waiter, of an attempt that arrives late, of an answer that was lost.
 inline constexpr std::uint64_t remaining_seeds = std::uint64_t{1} << 54;
 /// The first seed of a search.
 inline constexpr std::uint64_t fresh_seeds = remaining_seeds;
