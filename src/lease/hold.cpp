@@ -345,30 +345,44 @@ void hold::leave_unseen(std::shared_ptr<hold> self) noexcept {
   (void)joined(std::move(self), now);
 }
 
-// The hold must not be touched after it was passed on: another thread may end it then.
-std::pair<bool, status> hold::pass_on_or_end(local_queue& at, std::shared_ptr<hold> self, wants w) {
-  std::shared_ptr<transferable> over = std::move(self);
-  if (at.pass_on(over)) return {true, done{}};
-  return {false, static_cast<hold&>(*over).end(was::in_use, w)};
-}
+/// Keeps what the event of a release needs of a hold that another thread may end at once.
+class hold::left_behind final : public departure {
+ public:
+  explicit left_behind(const hold& h) : hold_(h) {}
+
+  void about_to_leave() noexcept override {
+    session_ = hold_.session_;
+    config_ = hold_.config_;
+    since_ = hold_.since_.load(std::memory_order_relaxed);
+    released_.emplace(hold_.described(event_kind::released));
+  }
+  void tell(store_client& to) {
+    released_->held = to.now() - since_;
+    to.tell(*released_);
+  }
+
+ private:
+  const hold& hold_;
+  std::shared_ptr<session_impl> session_;
+  std::shared_ptr<const lock_config> config_;
+  boot_time since_{};
+  std::optional<event> released_;
+};
 
 status hold::release(std::shared_ptr<hold> self, wants w) noexcept try {
   if (self->traced()) forget_own(*self);
   if (self->client_.forked()) return self->not_released({errc::forked, ""});
   if (!self->config_->local_queue) return leave_group(std::move(self), w);
   ++self->turn_;
-  local_queue& at = *self->config_->local_queue;
-  auto& client = self->client_;
-  if (!client.options().observer) return pass_on_or_end(at, std::move(self), w).second;
-  // Keeps alive what the event points to: the next thread may end the hold at once.
-  const auto session_lives = self->session_;
-  const auto name_lives = self->config_;
-  const boot_time since = self->since_.load(std::memory_order_relaxed);
-  event released = self->described(event_kind::released);
-  auto [passed_on, how] = pass_on_or_end(at, std::move(self), w);
-  if (!passed_on) return std::move(how);
-  released.held = client.now() - since;
-  client.tell(released);
+  hold& here = *self;
+  left_behind event_of{here};
+  auto& client = here.client_;
+  const bool observed = client.options().observer != nullptr;
+  std::shared_ptr<transferable> over = std::move(self);
+  if (!here.config_->local_queue->pass_on(over, observed ? &event_of : nullptr)) {
+    return here.end(was::in_use, w);
+  }
+  if (observed) event_of.tell(client);
   return done{};
 } catch (...) {
   return failure{errc::internal, ""};

@@ -159,8 +159,7 @@ class hold final : public std::enable_shared_from_this<hold>,
     return turn_ - turn <= 1 && state_ == lease_state::lost;
   }
   status extend_now(std::chrono::milliseconds lease, unsigned of_turn);
-  static std::pair<bool, status> pass_on_or_end(local_queue& at, std::shared_ptr<hold> self,
-                                                wants w);
+  class left_behind;
   static status leave_group(std::shared_ptr<hold> self, wants w);
   std::optional<status> tell_store(const ending& e, wants w);
   void tell_later(const ending& e);

@@ -170,10 +170,11 @@ std::shared_ptr<transferable> local_queue::take_idle(const lock_config& wanted) 
   return std::exchange(idle_, nullptr);
 }
 
-bool local_queue::pass_on(std::shared_ptr<transferable>& done) {
+bool local_queue::pass_on(std::shared_ptr<transferable>& done, departure* watched) {
   const std::lock_guard guard{mutex_};
   if (line_.empty()) {
     if (expected_ == 0 || wanted_ == done->owner() || !done->lingers(clock_.now())) return false;
+    if (watched != nullptr) watched->about_to_leave();
     idle_ = std::move(done);
     used_again_ = true;
     if (looked_after_ || have_it_looked_after()) return true;
@@ -181,6 +182,7 @@ bool local_queue::pass_on(std::shared_ptr<transferable>& done) {
     return false;
   }
   if (!done->fits(line_.front()->config_) || !done->stays_in_process(clock_.now())) return false;
+  if (watched != nullptr) watched->about_to_leave();
   if (first_ == summons::insists || bypassed_ >= line_.front()->config_.max_bypass) {
     give_first(std::move(done));
   } else {

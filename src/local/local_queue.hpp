@@ -44,6 +44,15 @@ class transferable {
   ~transferable() = default;
 };
 
+/// Is told of a hold that goes to another thread, while it still belongs to the caller.
+class departure {
+ public:
+  virtual void about_to_leave() noexcept = 0;
+
+ protected:
+  ~departure() = default;
+};
+
 class local_queue;
 
 /// Watches the locks that the process keeps while no thread uses them (lock_options::linger).
@@ -141,8 +150,8 @@ class local_queue : public std::enable_shared_from_this<local_queue> {
 
   /// Called when a thread has finished with `done`. Returns false if the hold has to return to the
   /// store. Otherwise it no longer belongs to the caller: when this returns, another thread may
-  /// have ended the hold and the local queue.
-  bool pass_on(std::shared_ptr<transferable>& done);
+  /// have ended the hold and the local queue. `watched`, if not null, is told before.
+  bool pass_on(std::shared_ptr<transferable>& done, departure* watched = nullptr);
 
   /// A hold that was idle for longer than it lingers, to be released; or the time to check again.
   struct lapsed {

@@ -402,7 +402,8 @@ std::string store_client::note(std::string_view reason) const {
 
 void store_client::tell(event& what) noexcept try {
   if (!options_.observer) return;
-  const call_limit users{call_limit::none::at_all};
+  std::optional<call_limit> users;
+  if (call_limit::present() != forever) users.emplace(call_limit::none::at_all);
   what.store = url();
   options_.observer->on_event(what);
 } catch (...) {

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <fstream>
@@ -62,25 +63,37 @@ class stream {
   }
   std::string line() {
     std::string text;
-    for (char c = 0; ok_ && c != '\n';) {
-      ok_ = ::recv(fd_, &c, 1, 0) == 1;
+    for (char c = 0; c != '\n' && filled();) {
+      c = buffer_[used_++];
       if (c != '\r' && c != '\n') text += c;
     }
     return text;
   }
   std::string bytes(std::size_t count) {
-    std::string text(count, '\0');
-    for (std::size_t at = 0; ok_ && at < count;) {
-      const auto n = ::recv(fd_, text.data() + at, count - at, MSG_WAITALL);
-      ok_ = n > 0;
-      if (ok_) at += static_cast<std::size_t>(n);
+    std::string text;
+    while (text.size() < count && filled()) {
+      const auto n = std::min(count - text.size(), got_ - used_);
+      text.append(buffer_.data() + used_, n);
+      used_ += n;
     }
     return text;
   }
 
  private:
+  /// Waits for bytes if all that came have been used.
+  bool filled() {
+    if (!ok_ || used_ < got_) return ok_;
+    const auto n = ::recv(fd_, buffer_.data(), buffer_.size(), 0);
+    ok_ = n > 0;
+    used_ = 0;
+    got_ = ok_ ? static_cast<std::size_t>(n) : 0;
+    return ok_;
+  }
+
   int fd_;
   bool ok_ = false;
+  std::array<char, 16'384> buffer_;
+  std::size_t used_ = 0, got_ = 0;
 };
 
 std::string read_reply(stream& in) {

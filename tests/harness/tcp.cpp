@@ -85,16 +85,23 @@ void tcp_client::say_no_more() const { ::shutdown(fd_, SHUT_WR); }
 
 std::string tcp_client::hear(std::size_t bytes) {
   std::string all;
-  std::array<char, 64 * 1024> buffer;
   while (all.size() < bytes) {
-    const auto n = ::recv(fd_, buffer.data(), std::min(bytes - all.size(), buffer.size()), 0);
+    const std::string more = hear_some(bytes - all.size());
+    if (more.empty()) break;
+    all += more;
+  }
+  return all;
+}
+
+std::string tcp_client::hear_some(std::size_t at_most) {
+  std::array<char, 64 * 1024> buffer;
+  while (true) {
+    const auto n = ::recv(fd_, buffer.data(), std::min(at_most, buffer.size()), 0);
     if (n < 0 && errno == EINTR) continue;  // this process was stopped, and continues
     if (n < 0 && errno == EAGAIN) throw std::runtime_error("nothing came for so long");
     reset_ = reset_ || (n < 0 && errno == ECONNRESET);
-    if (n <= 0) break;
-    all.append(buffer.data(), static_cast<std::size_t>(n));
+    return {buffer.data(), n > 0 ? static_cast<std::size_t>(n) : 0};
   }
-  return all;
 }
 
 }  // namespace harness

@@ -46,6 +46,8 @@ class tcp_client {
   void say_no_more() const;
   /// Reads this many bytes, or fewer if the connection ended before.
   std::string hear(std::size_t bytes);
+  /// The next bytes that arrive; empty when the connection has ended.
+  std::string hear_some(std::size_t at_most = std::string::npos);
   /// Reads everything until the end.
   std::string hear_all() { return hear(std::string::npos); }
   /// Whether the connection ended with RST.

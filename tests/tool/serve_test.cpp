@@ -1,6 +1,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <fstream>
@@ -84,14 +85,16 @@ class serve : public holdfast_tool {
     explicit viewer(const page& of) : client_(of.port()) {
       client_.say("GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n");
     }
-    /// Returns when the text has arrived.
+    /// Returns when the text has arrived, and goes on behind it next time.
     void hear(const std::string& text) {
-      while (heard_.find(text) == heard_.npos) {
-        const std::string one = client_.hear(1);
-        if (one.empty()) throw std::runtime_error("the stream ended: " + heard_);
-        heard_ += one;
+      for (std::size_t from = 0;;) {
+        const auto at = heard_.find(text, from);
+        if (at != heard_.npos) return void(heard_.erase(0, at + text.size()));
+        from = heard_.size() - std::min(heard_.size(), text.size());
+        const std::string more = client_.hear_some();
+        if (more.empty()) throw std::runtime_error("the stream ended: " + heard_);
+        heard_ += more;
       }
-      heard_.clear();
     }
 
    private:
