@@ -200,6 +200,30 @@ bool was_silent(const grpc::Status& s) {
   return s.error_code() == StatusCode::DEADLINE_EXCEEDED || s.error_code() == StatusCode::CANCELLED;
 }
 
+namespace {
+
+failure refused(const std::string& said) {
+  return {errc::unsupported,
+          "the servers refuse such a request (" + said +
+              "): are their limits (--max-request-bytes, --max-txn-ops) below etcd's own?"};
+}
+
+/// gRPC and etcd report several limits by this one code.
+failure exhausted(const grpc::Status& s, const std::string& said) {
+  if (says(s, "database space exceeded")) {
+    return {errc::no_space,
+            "the servers accept no more data (" + said + "): see etcdctl alarm list"};
+  }
+  // The server's gRPC has thrown the request away unread. The client accepts answers of any size.
+  if (says(s, "received message larger than max")) return refused(said);
+  if (says(s, "too many requests")) {
+    return {errc::unavailable, "the servers are overloaded for now (" + said + ")"};
+  }
+  return {errc::unavailable, "the servers have reached a limit (" + said + ")"};
+}
+
+}  // namespace
+
 failure explain(const grpc::Status& s, const etcd_options& o) {
   const std::string said = s.error_message().empty() ? "no answer" : s.error_message();
   if (says(s, "user name is empty")) {
@@ -223,15 +247,9 @@ failure explain(const grpc::Status& s, const etcd_options& o) {
     case StatusCode::UNIMPLEMENTED:
       return {errc::unsupported, "this is no etcd 3.4 or later (" + said + ")"};
     case StatusCode::RESOURCE_EXHAUSTED:
-      if (says(s, "database space exceeded")) {
-        return {errc::no_space,
-                "the servers accept no more data (" + said + "): see etcdctl alarm list"};
-      }
-      return {errc::unavailable, "the servers are overloaded for now (" + said + ")"};
+      return exhausted(s, said);
     case StatusCode::INVALID_ARGUMENT:
-      return {errc::unsupported,
-              "the servers refuse such a request (" + said +
-                  "): are their limits (--max-request-bytes, --max-txn-ops) below etcd's own?"};
+      return refused(said);
     default:
       if (!is_away(s)) return {errc::unavailable, "the server answered: " + said};
       return {errc::unavailable, "no answer (" + said + "): is a majority of the servers up?"};

@@ -22,8 +22,16 @@ errc reason_of(StatusCode code, const std::string& said) { return explained(code
 TEST(etcd_errors, a_full_database_is_no_space_and_too_many_requests_pass) {
   EXPECT_EQ(reason_of(StatusCode::RESOURCE_EXHAUSTED, "etcdserver: mvcc: database space exceeded"),
             errc::no_space);
-  EXPECT_EQ(reason_of(StatusCode::RESOURCE_EXHAUSTED, "etcdserver: too many requests"),
-            errc::unavailable);
+  const auto busy = explained(StatusCode::RESOURCE_EXHAUSTED, "etcdserver: too many requests");
+  EXPECT_EQ(busy.code, errc::unavailable);
+  EXPECT_TRUE(harness::contains(busy.what, "overloaded for now")) << busy.what;
+}
+
+TEST(etcd_errors, only_too_many_requests_are_an_overload) {
+  const auto other = explained(StatusCode::RESOURCE_EXHAUSTED, "a quota");
+  EXPECT_EQ(other.code, errc::unavailable);
+  EXPECT_TRUE(harness::contains(other.what, "a quota")) << other.what;
+  EXPECT_FALSE(harness::contains(other.what, "overloaded")) << other.what;
 }
 
 TEST(etcd_errors, an_unknown_error_is_unavailable) {
@@ -31,21 +39,30 @@ TEST(etcd_errors, an_unknown_error_is_unavailable) {
   EXPECT_EQ(reason_of(StatusCode::UNKNOWN, "something"), errc::unavailable);
 }
 
-TEST(etcd_errors, a_request_that_the_servers_refuse_was_answered_and_is_not_repeated) {
-  const std::string said = "etcdserver: too many operations in txn request";
-  const auto refused = explained(StatusCode::INVALID_ARGUMENT, said);
-  EXPECT_EQ(refused.code, errc::unsupported);
-  EXPECT_TRUE(harness::contains(refused.what, said)) << refused.what;
-  EXPECT_TRUE(harness::contains(refused.what, "--max-txn-ops")) << refused.what;
-  EXPECT_FALSE(harness::contains(refused.what, "no answer")) << refused.what;
-}
+struct answer {
+  StatusCode code{};
+  const char* said = "";
+  errc reason{};
+  const char* remedy = "";
+};
 
-TEST(etcd_errors, no_answer_is_only_what_may_be_none) {
-  const std::string said = "etcdserver: too large lease TTL";
-  const auto answered = explained(StatusCode::OUT_OF_RANGE, said);
-  EXPECT_EQ(answered.code, errc::unavailable);
-  EXPECT_TRUE(harness::contains(answered.what, said)) << answered.what;
-  EXPECT_FALSE(harness::contains(answered.what, "no answer")) << answered.what;
+TEST(etcd_errors, a_request_that_the_servers_refuse_was_answered_and_is_not_repeated) {
+  // Where the server's gRPC refuses a message, no etcd has seen it; the client's own has no limit.
+  const answer refused[]{
+      {StatusCode::INVALID_ARGUMENT, "etcdserver: too many operations in txn request",
+       errc::unsupported, "--max-txn-ops"},
+      {StatusCode::INVALID_ARGUMENT, "etcdserver: request is too large", errc::unsupported,
+       "--max-request-bytes"},
+      {StatusCode::RESOURCE_EXHAUSTED, "grpc: received message larger than max (90 vs. 80)",
+       errc::unsupported, "--max-request-bytes"},
+      {StatusCode::OUT_OF_RANGE, "etcdserver: too large lease TTL", errc::unavailable, ""}};
+  for (const auto& [code, said, reason, remedy] : refused) {
+    const auto f = explained(code, said);
+    EXPECT_EQ(f.code, reason) << f.what;
+    for (const char* part : {said, remedy}) EXPECT_TRUE(harness::contains(f.what, part)) << f.what;
+    for (const char* wrong : {"no answer", "overloaded"})
+      EXPECT_FALSE(harness::contains(f.what, wrong)) << f.what;
+  }
   EXPECT_TRUE(harness::contains(explained(StatusCode::UNAVAILABLE, "").what, "no answer"));
 }
 
