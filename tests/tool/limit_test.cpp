@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <holdfast/rate_limiter.hpp>
@@ -79,8 +80,8 @@ TEST_F(limits, other_rates_while_it_is_in_use_are_78_and_more_than_the_burst_64)
   const auto other = tool({"limit", "api", "--rate", "3/1d"});
   EXPECT_EQ(other.code, 78);
   EXPECT_EQ(other.err,
-            "holdfast: api is in use with other rates than 3/1d; state those rates, or replace "
-            "them for all programs with --rules-version 1\n");
+            "holdfast: api is in use with the rate 2/1d, not 3/1d; give --rate 2/1d, or replace it "
+            "for all programs with --rules-version 1\n");
   EXPECT_EQ(tool({"limit", "api", "--rate", "2/1d", "-t", "3"}).code, 64);
   const auto no_lock = tool({"try", "api"});
   EXPECT_EQ(no_lock.code, 78);
@@ -88,6 +89,36 @@ TEST_F(limits, other_rates_while_it_is_in_use_are_78_and_more_than_the_burst_64)
             "holdfast: api is in use as a rate_limiter, which is no lock: holdfast limit api "
             "--rate RATE --peek\n");
   EXPECT_EQ(shown("api")["kind"], "rate_limiter");
+}
+
+TEST_F(limits, rates_in_use_are_named_as_they_are_typed) {
+  // Without a burst where that is the same rate, and with exact times.
+  const std::vector<std::array<std::string, 3>> cases{{"10/1h:200", "200", "200/20h"},
+                                                      {"6000000/1m", "6000000", "6000000/1m"},
+                                                      {"3/0.5ms:20000000", "20000000", ""},
+                                                      {"7/90s:9", "9", ""}};
+  for (const auto& [typed, all, named] : cases) {
+    const std::string name = "of " + all, &rate = named.empty() ? typed : named;
+    EXPECT_EQ(tool({"limit", name, "--rate", typed, "-t", all}).code, 0) << typed;
+    EXPECT_EQ(tool({"limit", name, "--rate", "1000/1d"}).err,
+              "holdfast: " + name + " is in use with the rate " + rate +
+                  ", not 1000/1d; give --rate " + rate +
+                  ", or replace it for all programs with --rules-version 1\n");
+  }
+}
+
+TEST_F(limits, of_several_rates_those_of_this_key_that_differ_are_named) {
+  const auto with = [&](const char* key, const words& rates, const words& more = {}) {
+    words all{"limit", "api", "--key", key};
+    for (const auto& r : rates) all.insert(all.end(), {"--rate", r});
+    all.insert(all.end(), more.begin(), more.end());
+    return tool(all);
+  };
+  EXPECT_EQ(with("a", {"2/1d", "5/1d", "9/1d"}).code, 0);
+  EXPECT_EQ(with("b", {"4/1d", "5/1d", "9/1d"}, {"--rules-version", "3"}).code, 0);
+  EXPECT_EQ(with("a", {"2/1d", "6/1d", "8/1d"}).err,
+            "holdfast: api is in use with the rate 5/1d, not 6/1d, and 9/1d, not 8/1d; give --rate "
+            "5/1d and --rate 9/1d, or replace them for all programs with --rules-version 1\n");
 }
 
 TEST_F(limits, a_greater_version_of_the_rules_replaces_the_rules_in_use_for_all) {
