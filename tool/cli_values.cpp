@@ -153,6 +153,8 @@ std::string reason_or(const given& g, std::string fallback) {
 
 std::string address_or(const given& g, std::string fallback) {
   if (!g.text) return fallback;
+  if (port_of(':' + *g.text))
+    refuse(g, "'" + printable(*g.text) + "' lacks the colon; did you mean :" + *g.text + "?");
   if (!port_of(*g.text))
     refuse(g,
            "'" + printable(*g.text) + "' names no port; write :PORT, ADDRESS:PORT or [IPV6]:PORT");

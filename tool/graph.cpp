@@ -24,7 +24,9 @@ int graph(const common_options& common, const graph_options& o, log& to) {
   }
   const wait_graph g = make_wait_graph(names, pids_above_here);
   const auto now = std::chrono::system_clock::now();
-  print(common.json ? graph_json(g, url, now) : o.dot ? graph_dot(g) : graph_text(g, now));
+  print(common.json ? graph_json(g, url, now)
+        : o.dot     ? graph_dot(g)
+                    : graph_text(g, now, o.pattern));
   return code;
 }
 

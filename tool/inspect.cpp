@@ -63,7 +63,9 @@ void check_fits(const name_info& info, const lock_choice& c) {
   const bool other_size =
       c.mode == lock_mode::permit && info.kind == "semaphore" && info.capacity != c.slots;
   if (info.kind.empty() || both_exclusive || !(other_kind || other_size)) return;
-  std::string used_as = printable(c.name) + " is in use as a " + info.kind;
+  const std::string_view article = info.kind == "election" ? "an " : "a ";
+  std::string used_as = printable(c.name) + " is in use as ";
+  used_as.append(article).append(info.kind);
   if (no_lock)
     throw failure_exit(exit_code::config, used_as + ", which is no lock: " + how_to_ask(info));
   if (info.kind != "semaphore")
@@ -95,7 +97,7 @@ int list(const common_options& common, const list_options& o, log& to) {
   const auto names = look_up(s, o.which);
   const auto now = system_clock::now();
   const bool bold = use_color(common.color, STDOUT_FILENO);
-  print(common.json ? list_json(names, url, now) : list_text(names, now, o.wide, bold));
+  print(common.json ? list_json(names, url, now) : list_text(names, o.which, now, o.wide, bold));
   return reading_code(names);
 }
 

@@ -139,9 +139,11 @@ opened_store open_from_environment(const char* url, boot_time until, const sessi
 void warn_of_typed_secret(log& to) {
   static std::once_flag warned;
   std::call_once(warned, [&] {
-    to.write(level::warning, "password",
-             "other users may have seen the password on the command line before holdfast removed "
-             "it: pass the URL in $HOLDFAST_STORE, which they cannot see");
+    to.write(
+        level::warning, "password",
+        "the URL on the command line has a password, or a part that may be one: other users may "
+        "have seen it before holdfast removed it; pass the URL in $HOLDFAST_STORE, which they "
+        "cannot see");
   });
 }
 

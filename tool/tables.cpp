@@ -135,6 +135,14 @@ std::string promises(const std::string& kind, const store::capabilities& can, bo
   return out;
 }
 
+/// The use for which a name with holders is free.
+std::string for_another(const name_info& info) {
+  if (info.holders.empty()) return {};
+  if (info.kind != "semaphore") return " for another reader";
+  return " for another holder (" + std::to_string(info.remaining) + " of " +
+         std::to_string(info.capacity) + " permits left)";
+}
+
 }  // namespace
 
 std::string try_text(const name_info& info, bool free, wall_time now) {
@@ -142,21 +150,34 @@ std::string try_text(const name_info& info, bool free, wall_time now) {
   if (const std::string death = death_phrase(info); free && !death.empty())
     line += " · " + death;
   else
-    line += held_by(info, now);
+    line += (free ? for_another(info) : "") + held_by(info, now);
   if (!info.waiters.empty()) line += " · " + std::to_string(info.waiters.size()) + " waiting";
   return line + '\n';
 }
 
-std::string list_text(std::span<const listed_name> names, wall_time now, bool wide, bool bold) {
-  if (names.empty()) return "no names in use\n";
+std::string no_names_text(const name_choice& which, std::string_view text) {
+  std::string which_ones;
+  const auto add = [&](const std::string& filter) {
+    which_ones += (which_ones.empty() ? " " : " and ") + filter;
+  };
+  if (which.pattern != name_choice{}.pattern) add("matches " + printable(which.pattern));
+  if (which.held) add("is held");
+  if (which.waiting) add("has waiters");
+  if (!text.empty()) add("mentions " + printable(text));
+  return which_ones.empty() ? "no names in use" : "no name in use" + which_ones;
+}
+
+std::string list_text(std::span<const listed_name> names, const name_choice& which, wall_time now,
+                      bool wide, bool bold) {
+  if (names.empty()) return no_names_text(which) + '\n';
   const std::size_t widest = wide ? std::numeric_limits<std::size_t>::max() : 40;
   table t{{"NAME", "KIND", "HOLDER", "HELD", "LEASE", "WAITING", "REASON"}};
   for (const auto& n : names) t.add(list_row(n, now, widest));
   return t.text(bold);
 }
 
-std::string top_text(std::span<const listed_name> names, wall_time now) {
-  if (names.empty()) return "no names in use\n";
+std::string top_text(std::span<const listed_name> names, const name_choice& which, wall_time now) {
+  if (names.empty()) return no_names_text(which) + '\n';
   table t{{"NAME", "KIND", "HOLDER", "HELD", "LEASE", "WAITING", "OLDEST", "REASON"}};
   for (const auto& n : names) {
     const auto cells = top_cells(n, now);

@@ -189,7 +189,7 @@ int print_tables(const common_options& common, const top_options& o, const opene
     const boot_time began = boot_clock::now();
     const auto names = look_up(s.session, o.which);
     const auto now = system_clock::now();
-    print(common.json ? list_json(names, s.url, now) : top_text(names, now));
+    print(common.json ? list_json(names, s.url, now) : top_text(names, o.which, now));
     if (o.once) return reading_code(names);
     bounded.spent(began, boot_clock::now());
     std::this_thread::sleep_until(std::max(began + o.interval, bounded.rested_at()));

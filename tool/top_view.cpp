@@ -352,7 +352,7 @@ std::vector<std::string> top_view::table_lines(screen_size size, wall_clock::tim
   }
   if (shown_.empty())
     out.emplace_back(state_.health.round.count() == 0 ? " asking the store …"
-                                                      : " no such names in use");
+                                                      : ' ' + no_names_text(which_, filter_));
   return out;
 }
 

@@ -169,8 +169,11 @@ std::vector<std::uint32_t> pids_above_here(const graph_process& p) {
   return pids;
 }
 
-std::string graph_text(const wait_graph& g, std::chrono::system_clock::time_point now) {
-  if (g.waits.empty()) return "no process waits for another\n";
+std::string graph_text(const wait_graph& g, std::chrono::system_clock::time_point now,
+                       std::string_view pattern) {
+  if (g.waits.empty())
+    return "no process waits for another" +
+           (pattern == "*" ? "" : ", for a name that matches " + printable(pattern)) + '\n';
   std::string out;
   for (const graph_wait& w : g.waits) out += wait_line(g, w, now);
   if (g.left_out > 0) out += "  … " + left_out_label(g) + '\n';

@@ -51,7 +51,9 @@ wait_graph make_wait_graph(std::span<const name_info> names, const pids_above& a
 /// From /proc, for processes on this host.
 std::vector<std::uint32_t> pids_above_here(const graph_process& p);
 
-std::string graph_text(const wait_graph& g, std::chrono::system_clock::time_point now);
+/// `pattern`: which names were looked at.
+std::string graph_text(const wait_graph& g, std::chrono::system_clock::time_point now,
+                       std::string_view pattern = "*");
 /// For Graphviz.
 std::string graph_dot(const wait_graph& g);
 

@@ -224,6 +224,7 @@ TEST(cli, an_address_to_listen_at_has_a_port) {
     expect_refused({"serve", "--listen", bad}, good);
     expect_refused({"elect", "x", "--http", bad, "--", "true"}, good);
   }
+  expect_refused({"serve", "--listen", "7440"}, "did you mean :7440?");
   for (const std::string good : {":80", "127.0.0.1:80", "[::1]:80", "web-1:80"})
     EXPECT_EQ(std::get<serve_options>(parsed_command({"serve", "--listen", good}).what).listen,
               good);

@@ -131,7 +131,7 @@ TEST_F(other_commands, a_password_on_the_command_line_is_warned_about_and_not_re
   const auto url = "redis://me:hunter2@127.0.0.1:" + std::to_string(harness::free_port());
   const auto r = tool({"try", "l", "--store", url});
   EXPECT_EQ(r.code, 69) << r.err;
-  EXPECT_NE(r.err.find("password on the command line"), std::string::npos) << r.err;
+  EXPECT_NE(r.err.find("on the command line has a password"), std::string::npos) << r.err;
   EXPECT_EQ((r.out + r.err).find("hunter2"), std::string::npos) << r.err;
   const auto extra = tool({"try", "l", url});
   EXPECT_EQ(extra.code, 64);
@@ -211,6 +211,27 @@ TEST_F(other_commands, try_answers_for_the_requested_mode) {
   EXPECT_EQ(tool({"try", "s", "--slots", "2", "-E", "4"}).code, 4);
 }
 
+TEST_F(other_commands, try_of_a_name_with_holders_says_which_use_is_free) {
+  const holder reader(*this, {"r", "-s"}), permit(*this, {"s", "--slots", "3"});
+  const std::string shared = tool({"try", "r", "-s"}).out;
+  EXPECT_TRUE(shared.starts_with("r is free for another reader · held by ")) << shared;
+  for (const words& arguments : {words{"try", "s", "--slots", "3"}, {"try", "s"}}) {
+    const std::string permits = tool(arguments).out;
+    EXPECT_TRUE(
+        permits.starts_with("s is free for another holder (2 of 3 permits left) · held by "))
+        << permits;
+  }
+}
+
+TEST_F(other_commands, try_of_an_election_names_its_kind) {
+  program leader(command({"elect", "boss", "--", "cat"}), around);
+  harness::eventually("it leads", [&] { return tool({"try", "boss"}).code == 75; });
+  EXPECT_EQ(tool({"try", "boss", "-s"}).err,
+            "holdfast: boss is in use as an election; ask without -s, -x and --slots\n");
+  leader.signal(SIGTERM);
+  leader.wait();
+}
+
 TEST_F(other_commands, try_names_the_holder_in_json) {
   const holder h(*this, {"l"});
   const auto r = tool({"try", "l", "--json"});
@@ -256,6 +277,25 @@ TEST_F(other_commands, list_of_an_unused_store_is_empty_and_fine) {
   const auto r = tool({"list"});
   EXPECT_EQ(r.code, 0);
   EXPECT_EQ(r.out, "no names in use\n");
+}
+
+TEST_F(other_commands, list_and_top_say_if_a_filter_hides_all_names) {
+  const holder h(*this, {"l"});
+  const std::vector<std::pair<words, std::string>> cases{
+      {{"shop:*"}, "no name in use matches shop:*\n"},
+      {{"--waiting"}, "no name in use has waiters\n"},
+      {{"x", "--held"}, "no name in use matches x and is held\n"},
+      {{"x\n", "--held", "--waiting"},
+       "no name in use matches \"x\\n\" and is held and has waiters\n"}};
+  for (const auto& [filter, said] : cases) {
+    words list{"list"}, top{"top", "--once"};
+    list.insert(list.end(), filter.begin(), filter.end());
+    top.insert(top.end(), filter.begin(), filter.end());
+    EXPECT_EQ(tool(list).out, said);
+    EXPECT_EQ(tool(top).out, said);
+  }
+  EXPECT_EQ(tool({"graph", "shop:*"}).out,
+            "no process waits for another, for a name that matches shop:*\n");
 }
 
 TEST_F(other_commands, show_tells_everything_about_one_name) {

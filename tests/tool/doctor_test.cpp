@@ -179,7 +179,8 @@ TEST_F(doctor, a_password_on_its_command_line_is_warned_of_once) {
   harness::redis_server server;
   server.ask({"acl", "setuser", "app", "on", ">pw", "~*", "&*", "+@all"});
   const auto said = tool({"doctor", "redis+unix://app:pw@" + server.socket()});
-  const std::string warning = "other users may have seen the password on the command line";
+  const std::string warning =
+      "the URL on the command line has a password, or a part that may be one";
   const auto first = said.err.find(warning);
   ASSERT_NE(first, std::string::npos) << said.err;
   EXPECT_EQ(said.err.find(warning, first + 1), std::string::npos) << said.err;

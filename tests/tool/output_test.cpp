@@ -129,17 +129,17 @@ TEST(human_output, escapes_all_texts_of_other_programs) {
   n.waiters = n.holders;
   const std::vector<listed_name> names{{n, {}}, {n, "bad \x1b[1m"}};
   for (const std::string& text :
-       {list_text(names, now, true, false), show_text(n, {}, "sqlite:/x", {}, true, now, false),
+       {list_text(names, {}, now, true, false), show_text(n, {}, "sqlite:/x", {}, true, now, false),
         try_text(n, false, now)})
     EXPECT_EQ(text.find('\x1b'), std::string::npos) << text;
 }
 
 TEST(human_output, lists_a_name_in_one_row) {
   const std::vector<listed_name> names{{deploy(), {}}};
-  EXPECT_EQ(list_text(names, now, false, false),
+  EXPECT_EQ(list_text(names, {}, now, false, false),
             "NAME    KIND   HOLDER     HELD  LEASE  WAITING  REASON\n"
             "deploy  mutex  web-3:812  42s   20s             nightly\n");
-  EXPECT_EQ(list_text({}, now, false, false), "no names in use\n");
+  EXPECT_EQ(list_text({}, {}, now, false, false), "no names in use\n");
 }
 
 TEST(human_output, answers_try_in_one_line) {
@@ -181,7 +181,7 @@ TEST(human_output, lists_a_name_that_cannot_be_read_with_its_error) {
   bad.info.name = "bad";
   bad.error = "damaged data";
   const std::vector<listed_name> names{bad, {deploy(), {}}};
-  EXPECT_EQ(list_text(names, now, false, false),
+  EXPECT_EQ(list_text(names, {}, now, false, false),
             "NAME    KIND        HOLDER     HELD  LEASE  WAITING  REASON\n"
             "bad     unreadable                                   damaged data\n"
             "deploy  mutex       web-3:812  42s   20s             nightly\n");
@@ -244,7 +244,7 @@ TEST(human_output, only_the_promises_that_matter_for_its_kind_are_shown) {
 
 TEST(human_output, unknown_facts_of_a_holder_are_absent) {
   EXPECT_EQ(try_text(foreign(), false, now), "deploy is busy · held by another program\n");
-  EXPECT_EQ(list_text(std::vector<listed_name>{{foreign(), {}}}, now, false, false),
+  EXPECT_EQ(list_text(std::vector<listed_name>{{foreign(), {}}}, {}, now, false, false),
             "NAME    KIND   HOLDER           HELD  LEASE  WAITING  REASON\n"
             "deploy  mutex  another program        20s             8743c9c0:1\n");
   const auto text = show_text(foreign(), {}, "redis://h/0", {}, false, now, false);
@@ -265,7 +265,7 @@ TEST(json_output, unknown_facts_of_a_holder_are_absent) {
   const auto lasts = nlohmann::json::parse(show_json(endless, {}, "redis://h/0", {}, now));
   EXPECT_FALSE(lasts["holders"][0].contains("expires_in_seconds"));
   EXPECT_FALSE(lasts["holders"][0].contains("expires_at"));
-  EXPECT_EQ(list_text(std::vector<listed_name>{{endless, {}}}, now, false, false),
+  EXPECT_EQ(list_text(std::vector<listed_name>{{endless, {}}}, {}, now, false, false),
             "NAME    KIND   HOLDER           HELD  LEASE  WAITING  REASON\n"
             "deploy  mutex  another program                        8743c9c0:1\n");
   leader nobody;

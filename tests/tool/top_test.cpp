@@ -38,7 +38,7 @@ class live_commands : public holdfast_tool {
 
 TEST_F(live_commands, top_shows_changes_and_a_queue) {
   const tmux screen(around, HOLDFAST_TOOL " top -d 50ms");
-  screen.shows("no such names in use");
+  screen.shows("no names in use");
   holder h(*this, {"nightly", "--reason", "backup"});
   screen.shows("backup");
   screen.shows(">nightly");
@@ -50,7 +50,7 @@ TEST_F(live_commands, top_shows_changes_and_a_queue) {
   screen.press({"Escape"});
   screen.press({"/"});
   screen.type("nothing");
-  screen.shows("no such names in use");
+  screen.shows("no name in use mentions nothing");
   screen.press({"Escape"});
   screen.shows(">nightly");
   h.let_go();
@@ -102,7 +102,7 @@ TEST_F(live_commands, top_gives_the_terminal_back_as_it_was_however_it_ends) {
   int round = 0;
   const auto end = [&](const std::function<void()>& how, const std::string& code) {
     screen.type("clear; " + top_in_shell() + '\n');
-    screen.shows("no such names in use");
+    screen.shows("no names in use");
     EXPECT_EQ(screen.state("#{alternate_on}#{cursor_flag}#{wrap_flag}"), "100\n");
     how();
     screen.shows('[' + code + ']');
@@ -123,7 +123,7 @@ TEST_F(live_commands, top_stops_and_continues_as_any_program) {
   const tmux screen(around, "bash --norc --noprofile");
   for (const bool typed : {true, false}) {
     screen.type("clear; " + top_in_shell() + '\n');
-    screen.shows("no such names in use");
+    screen.shows("no names in use");
     if (typed)
       screen.press({"C-z"});
     else
@@ -131,10 +131,10 @@ TEST_F(live_commands, top_stops_and_continues_as_any_program) {
     screen.shows("Stopped");
     EXPECT_EQ(screen.state("#{alternate_on}#{cursor_flag}"), "01\n");
     screen.type("fg\n");
-    screen.shows("no such names in use");
+    screen.shows("no names in use");
     EXPECT_EQ(screen.state("#{alternate_on}#{cursor_flag}"), "10\n");
     screen.press({"q"});
-    screen.hides("no such names in use");
+    screen.hides("no names in use");
   }
 }
 

@@ -116,7 +116,8 @@ TEST_F(top_table, a_filter_is_applied_while_it_is_typed_and_escape_takes_it_away
   press(
       "\x7f\x7f\x7f"
       "a1");
-  EXPECT_NE(screen_text().find("no such names"), std::string::npos) << "ids are not searched";
+  EXPECT_NE(screen_text().find("no name in use mentions a1"), std::string::npos)
+      << "ids are not searched";
   press("\x1b");
   EXPECT_EQ(order(), "alpha beta gamma ");
   press("/web\rq");
