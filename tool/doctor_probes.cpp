@@ -38,15 +38,19 @@ std::string scratch_name() {
 lock_options briefly() { return {.lease = lease_of_probes, .reason = "holdfast doctor"}; }
 
 std::string remedy_for(const error& e) {
+  const bool is_file = e.store().starts_with("sqlite:");
+  const bool lacks_rights = e.reason() == errc::not_permitted || e.reason() == errc::read_only;
+  if (is_file && lacks_rights)
+    return "give this user the right to write: docs/stores/sqlite.md#several-users says how";
   switch (e.reason()) {
     case errc::unavailable:
-      if (e.store().starts_with("sqlite:"))
+      if (is_file)
         return "correct the path in the URL; docs/stores/sqlite.md lists what else it may be";
       return "start the server; check host, port and firewall; holdfast ping shows when it answers";
     case errc::not_permitted:
       return "give this user the rights in docs/security.md, or check user and password";
     case errc::read_only:
-      return "name the primary, or a file that may be written";
+      return "name the primary";
     case errc::no_space:
       return "make room on the server";
     default:

@@ -145,6 +145,9 @@ failure unknown_option(std::string_view scheme, std::string_view name,
       shortened(scheme, longest_word) + ": has no option '" + shortened(name, longest_word) + "'";
   if (const auto near = nearest(name, known); !near.empty()) {
     what += "; did you mean '" + std::string(near) + "'?";
+  } else if (!known.empty()) {
+    what += "; its options are ";
+    for (const auto& one : known) what.append(&one == &known.front() ? "" : ", ").append(one);
   }
   return invalid(std::move(what));
 }

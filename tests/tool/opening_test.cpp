@@ -95,6 +95,20 @@ TEST_F(opening_a_store, an_unknown_one_is_answered_with_the_known_ones) {
   }
 }
 
+TEST_F(opening_a_store, an_option_that_it_does_not_have_is_answered_with_its_options) {
+  const auto said = refusal("sqlite:" + folder.file("x") + "?readonly=1");
+  EXPECT_TRUE(has(said, "sqlite: has no option 'readonly'; its options are ")) << said;
+  for (const char* option : {"synchronous", "busy_timeout", "access"})
+    EXPECT_TRUE(has(said, option)) << said;
+}
+
+TEST_F(opening_a_store, a_server_of_another_kind_that_waits_for_more_is_asked_about) {
+  const harness::redis_server server;
+  const auto said = refusal(
+      "postgres://127.0.0.1:" + std::to_string(server.port()) + "/db?connect_timeout=1s", 69);
+  EXPECT_TRUE(has(said, "is a PostgreSQL server running there")) << said;
+}
+
 TEST_F(opening_a_store, a_path_is_answered_by_the_url_of_a_file) {
   for (const char* path : {"/var/lib/locks.db", "locks.db", "./locks"}) {
     EXPECT_TRUE(has(refusal(path), "for a file write sqlite: before its path")) << path;
@@ -202,6 +216,23 @@ TEST_F(opening_a_store, with_the_right_to_read_only_lets_list_show_and_try_work)
   EXPECT_EQ(refused.code, 77);
   EXPECT_TRUE(has(refused.err, "may not write to the folder " + folder.path().string()))
       << refused.err;
+  const auto advised = tool({"doctor"});
+  EXPECT_EQ(advised.code, 77);
+  EXPECT_TRUE(has(advised.out, "docs/stores/sqlite.md#several-users")) << advised.out;
+}
+
+TEST_F(opening_a_store, without_the_right_to_read_names_that_right_also_to_a_command_that_reads) {
+  namespace fs = std::filesystem;
+  const auto file = folder.file("locks.db");
+  EXPECT_EQ(tool({"run", "l", "--", "true"}).code, 0);
+  fs::permissions(folder.path(), fs::perms(0755));
+  around.unprivileged = true;
+  const std::string to_read_only = "To read only, ", grants = "grant the right to read the file";
+  fs::permissions(file, fs::perms(0600));
+  EXPECT_TRUE(has(refusal("sqlite:" + file, 77), to_read_only + grants));
+  fs::permissions(file, fs::perms(0644));
+  const auto writes = tool({"run", "l", "--", "true"}).err;
+  EXPECT_TRUE(has(writes, to_read_only + "add ?access=read")) << writes;
 }
 
 TEST_F(opening_a_store, with_access_read_allows_peek_and_refuses_changes) {

@@ -931,6 +931,19 @@ TEST(serve_http, an_address_that_it_cannot_listen_on_is_refused) {
         << nowhere;
 }
 
+TEST(serve_http, an_address_of_another_machine_is_refused_with_a_remedy) {
+  try {
+    http_server({"--listen", "192.0.2.1:0"}, {}, echo);  // an address for documentation
+    FAIL() << "it listens";
+  } catch (const holdfast::tool::failure_exit& e) {
+    const std::string why = e.what();
+    EXPECT_NE(why.find("this machine does not have that address; choose one of its own, or "
+                       "--listen :PORT"),
+              why.npos)
+        << why;
+  }
+}
+
 TEST(serve_http, an_address_in_use_is_refused_with_a_possible_cause) {
   const http_server first{{"--listen", ":0"}, {}, echo};
   try {

@@ -89,6 +89,10 @@ tcp::acceptor listen_on(net::io_context& io, const std::string& option,
            "address already in use: another program, perhaps an earlier holdfast serve, listens "
            "there; end it, or choose " +
                option + " :PORT");
+  if (wrong == boost::system::errc::address_not_available)
+    refuse(
+        option, address,
+        "this machine does not have that address; choose one of its own, or " + option + " :PORT");
   if (wrong) refuse(option, address, wrong.message());
   return acceptor;
 }

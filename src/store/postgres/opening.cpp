@@ -104,7 +104,9 @@ result<std::unique_ptr<wire>> connect(const address& to, boot_time deadline,
     if (*open) return made.take();
     const bool ready = base::wait_until_ready(made.fd(), made.wants(), made.next());
     if (!ready && boot_clock::now() >= deadline) {
-      return failure{errc::unavailable, "the server could not be reached in " + std::string(limit)};
+      return failure{errc::unavailable,
+                     "no answer within " + std::string(limit) +
+                         ": is a PostgreSQL server running there, and is that its address?"};
     }
   }
 }

@@ -46,6 +46,9 @@ class missing {
     }
   }
 
+  /// To be called when the rights to the data, and no others, have been looked at.
+  void that_was_the_data() { data_is_readable_ = !unreadable_; }
+
   status outcome(const std::string& file) const {
     if (mounted_read_only_) return explain_errno(EROFS, "opening " + file);
     if (what_.empty()) return done{};
@@ -53,7 +56,9 @@ class missing {
         unreadable_ ? errc::not_permitted : errc::read_only,
         "opening " + file + ": this user may not " + what_ +
             ". Taking a lock needs all of these rights: grant them, or share the file with "
-            "?group=. To read only, add ?access=read"};
+            "?group=. To read only, " +
+            (data_is_readable_ ? "" : "grant the right to read the file, and ") +
+            "add ?access=read"};
   }
 
  private:
@@ -69,6 +74,7 @@ class missing {
 
   std::string what_;
   bool unreadable_ = false;
+  bool data_is_readable_ = true;
   bool mounted_read_only_ = false;
 };
 
@@ -98,6 +104,7 @@ status check_rights(const std::string& file) {
   missing rights;
   rights.need_folder(directory_of(file));
   for (const char* const suffix : {"", "-wal", "-shm"}) rights.need_file(file + suffix);
+  rights.that_was_the_data();
   const std::string beside = sidecar::path_of(file);
   if (exists(beside)) rights.need_folder(beside);
   rights.need_files_in(beside, "writer-queue");
