@@ -535,7 +535,7 @@ class limit_grammar : public common_grammar {
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
         ->allow_extra_args(false)  // the next word, and a --, do not belong to the option
         ->type_name("RATE");
-    app_.add_option("--key", limit_.key, "each text has its own buckets: an address, a user, a job")
+    app_.add_option("--key", key_, "each text has its own buckets: an address, a user, a job")
         ->type_name("TEXT");
     app_.add_option("-t,--tokens", tokens_, "how many to take; default 1")->type_name("N");
     app_.add_option("-w,--wait,--timeout", wait_, "wait at most this long; default 0")
@@ -552,6 +552,11 @@ class limit_grammar : public common_grammar {
     limit_options l = limit_;
     if (l.peek + l.refund + l.reset > 1)
       refuse("--peek, --refund and --reset exclude each other; give one of them");
+    // A variable of a script that is not set would make all share one bucket.
+    if (key_ && key_->empty())
+      refuse(
+          "--key: the text is empty; give a text, or leave out --key to have one bucket for all");
+    l.key = key_.value_or("");
     l.version = number_or({"--rules-version", version_}, 0, 1U << 30, 0);
     for (const word rate : rates_) l.rules.push_back(rate_of({"--rate", rate}));
     l.rates = rates_;
@@ -567,7 +572,7 @@ class limit_grammar : public common_grammar {
  private:
   limit_options limit_;
   words rates_;
-  word tokens_, wait_, version_, busy_code_;
+  word key_, tokens_, wait_, version_, busy_code_;
 };
 
 /// The common part of latch and barrier.
@@ -668,6 +673,7 @@ class serve_grammar : public common_grammar {
         ->type_name("PERCENT");
   }
   tool::command convert(const std::optional<words>&) const override {
+    if (token_file_ && token_file_->empty()) refuse("--token-file: the path is empty; name a file");
     if (token_file_ && !allow_unlock_) refuse("--token-file is for --allow-unlock; give both");
     serve_options s;
     s.stores = checked_stores();
@@ -731,14 +737,14 @@ class doctor_grammar : public common_grammar {
     doctor_options d;
     d.stuck = duration_or({"--stuck", stuck_}, d.stuck);
     common_options c = common();
-    if (!url_.empty() && !c.store.empty()) refuse("URL and --store are two stores; give one");
-    if (!url_.empty()) c.store = url_;
+    if (url_ && url_->empty()) refuse("the URL is empty; write sqlite:PATH, or leave it out");
+    if (url_ && !c.store.empty()) refuse("URL and --store are two stores; give one");
+    if (url_) c.store = *url_;
     return {std::move(c), d};
   }
 
  private:
-  std::string url_;
-  word stuck_;
+  word url_, stuck_;
 };
 
 class metrics_grammar : public common_grammar {

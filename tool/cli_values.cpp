@@ -113,6 +113,9 @@ rate_rule rate_of(const given& g) {
   if (r.per <= r.per.zero())
     refuse(g, "'" + printable(text) +
                   "' has no time in which the tokens come back; write 10/s, 600/1m or 1/500ms");
+  if (constexpr std::chrono::hours longest{31 * 24}; r.per > longest)
+    refuse(g,
+           "'" + printable(text) + "': the longest time of a rate is " + format_duration(longest));
   if (colon < text.size()) r.burst = tokens_of(g, text.substr(colon + 1));
   return r;
 }

@@ -160,7 +160,8 @@ std::string no_names_text(const name_choice& which, std::string_view text) {
   const auto add = [&](const std::string& filter) {
     which_ones += (which_ones.empty() ? " " : " and ") + filter;
   };
-  if (which.pattern != name_choice{}.pattern) add("matches " + printable(which.pattern));
+  if (which.pattern != name_choice{}.pattern)
+    add("matches " + (which.pattern.empty() ? "\"\"" : printable(which.pattern)));
   if (which.held) add("is held");
   if (which.waiting) add("has waiters");
   if (!text.empty()) add("mentions " + printable(text));

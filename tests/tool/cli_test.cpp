@@ -243,6 +243,10 @@ TEST(cli, an_empty_value_is_not_the_default) {
        {"--wait", "--slots", "-E", "--ttl", "--min-hold", "--max-run", "--kill-after", "--on-lost",
         "--lost-exit-code", "--fence-file", "--status-file", "--store", "--color", "--log-format"})
     expect_refused({"run", "x", option, "", "--", "true"}, "");
+  expect_refused({"limit", "x", "--rate", "1/s", "--key", ""}, "--key: the text is empty");
+  expect_refused({"doctor", ""}, "the URL is empty");
+  expect_refused({"serve", "--allow-unlock", "--token-file", ""},
+                 "--token-file: the path is empty");
 }
 
 TEST(cli, a_flag_refuses_a_value) {
@@ -311,6 +315,8 @@ TEST(cli, rates_are_tokens_a_time_and_a_burst) {
   }
   for (const char* bad : {"2/0s", "2/0", "2/0s:3"})
     expect_refused({"limit", "x", "--rate", bad}, "no time in which the tokens come back");
+  expect_refused({"limit", "x", "--rate", "1/32d"}, "the longest time of a rate is 31d");
+  EXPECT_EQ(refused({"limit", "x", "--rate", "1/31d"}).message, "accepted");
   expect_refused({"limit", "x"}, "--rate is required");
   expect_refused({"limit", "x", "--rate", "1/s", "--peek", "--refund"}, "exclude each other");
   expect_refused({"limit", "x", "--rate", "1/s", "--peek", "--reset"}, "exclude each other");

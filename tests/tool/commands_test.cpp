@@ -284,6 +284,7 @@ TEST_F(other_commands, list_and_top_say_if_a_filter_hides_all_names) {
   const std::vector<std::pair<words, std::string>> cases{
       {{"shop:*"}, "no name in use matches shop:*\n"},
       {{"--waiting"}, "no name in use has waiters\n"},
+      {{""}, "no name in use matches \"\"\n"},
       {{"x", "--held"}, "no name in use matches x and is held\n"},
       {{"x\n", "--held", "--waiting"},
        "no name in use matches \"x\\n\" and is held and has waiters\n"}};
