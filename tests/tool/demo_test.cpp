@@ -236,6 +236,10 @@ TEST_F(flash_sale, options_that_cannot_be_are_refused_before_anything_runs) {
     EXPECT_NE(o.err.find(message), std::string::npos) << message << "\n" << o.err;
     EXPECT_EQ(o.out, "");
   }
+  const auto away = sale({"--shop", "postgres://127.0.0.1:1/shop"});
+  EXPECT_EQ(away.code, 69) << away.err;
+  EXPECT_EQ(away.err.find('\n'), away.err.size() - 1) << "one line: " << away.err;
+  EXPECT_EQ(away.err.find('\t'), away.err.npos) << away.err;
   EXPECT_EQ(tool({"demo", "flash-sale"}).code, 64) << "--orders is required";
   EXPECT_EQ(tool({"demo", "flash-sale", "--orders", folder.file("none.csv")}).code, 66);
   EXPECT_EQ(tool({"demo", "fire-sale"}).code, 64);
