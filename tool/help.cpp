@@ -125,7 +125,7 @@ constexpr std::string_view serve_footer =
     "Only this machine can see the page, at http://127.0.0.1:7440/ (--listen changes that), and\n"
     "viewers cannot change anything (--allow-unlock changes that). It runs until a signal.\n\n"
     "Exit code: 0, 64 an address without a port or one URL given twice, 77 a store refuses\n"
-    "this user, 78 it cannot listen.\n";
+    "this user, 78 it cannot listen, or cannot use the file of the token.\n";
 
 constexpr std::string_view ping_footer =
     "Each round trip is a query about one name, and changes nothing. Ctrl-C ends it with the\n"
