@@ -56,6 +56,35 @@ TEST(linger, an_idle_lock_is_reacquired_without_the_store) {
   EXPECT_EQ(s.session.store_operations() - before, 1U);
 }
 
+TEST(linger, the_event_of_a_release_says_how_long_that_turn_was_held) {
+  struct turns final : holdfast::observer {
+    void on_event(const holdfast::event& e) override {
+      if (e.kind != holdfast::event_kind::released) return;
+      EXPECT_EQ(e.name, "m");
+      held.push_back(e.held);
+      fences.push_back(e.fence);
+    }
+    std::vector<std::chrono::nanoseconds> held;
+    std::vector<std::uint64_t> fences;
+  };
+  const auto seen = std::make_shared<turns>();
+  stage s;
+  auto options = s.options();
+  options.observer = seen;
+  const auto session = holdfast::open("memory:", options);
+  std::vector<std::uint64_t> fences;
+  {
+    mutex m{session, "m", lingering()};
+    for (const auto turn : {3ms, 7ms}) {
+      const lease mine = m.acquire();
+      fences.push_back(mine.fence());
+      s.clock->advance(turn);
+    }
+  }
+  EXPECT_EQ(seen->held, (std::vector<std::chrono::nanoseconds>{3ms, 7ms}));
+  EXPECT_EQ(seen->fences, fences);
+}
+
 TEST(linger, a_wait_that_was_stopped_before_its_call_takes_no_idle_lock) {
   stage s;
   mutex m{s.session, "m", lingering()};

@@ -44,20 +44,32 @@ class redisson_fair : public testing::Test {
     ask({"HSET", "fair", java, "1"});
     ask({"PEXPIRE", "fair", "1000000"});
   }
+  // Each of these steps is one script, as in Redisson: our waiters may poll at any moment.
   /// Given up after this many milliseconds.
   void java_waits(long long left_ms, const std::string& who = java) const {
-    ask({"RPUSH", queue, who});
-    ask({"ZADD", given_up, std::to_string(server_time() + left_ms), who});
+    constexpr const char* script =
+        "redis.call('RPUSH', KEYS[1], ARGV[1]) redis.call('ZADD', KEYS[2], ARGV[2], ARGV[1])";
+    ask({"EVAL", script, "2", queue, given_up, who, std::to_string(server_time() + left_ms)});
   }
   void java_gets_in_as_the_first() const {
-    EXPECT_EQ(ask({"LPOP", queue}), java);
-    ask({"ZREM", given_up, java});
-    for (const auto& who : waiting()) ask({"ZINCRBY", given_up, std::to_string(-patience), who});
-    java_holds();
+    constexpr const char* script = R"(
+      local first = redis.call('LPOP', KEYS[1])
+      redis.call('ZREM', KEYS[2], ARGV[1])
+      for _, who in ipairs(redis.call('LRANGE', KEYS[1], 0, -1)) do
+        redis.call('ZINCRBY', KEYS[2], ARGV[2], who)
+      end
+      redis.call('HSET', KEYS[3], ARGV[1], '1')
+      redis.call('PEXPIRE', KEYS[3], '1000000')
+      return first)";
+    EXPECT_EQ(ask({"EVAL", script, "3", queue, given_up, "fair", java, std::to_string(-patience)}),
+              java);
   }
   void java_leaves() const {
-    ask({"DEL", "fair"});
-    if (!waiting().empty()) ask({"PUBLISH", channel_of(waiting().front()), "0"});
+    constexpr const char* script = R"(
+      redis.call('DEL', KEYS[1])
+      local first = redis.call('LINDEX', KEYS[2], 0)
+      if first then redis.call('PUBLISH', ARGV[1] .. first, '0') end)";
+    ask({"EVAL", script, "2", "fair", queue, channel_of("")});
   }
   std::vector<std::string> waiting() const {
     std::istringstream all(ask({"LRANGE", queue, "0", "-1"}));

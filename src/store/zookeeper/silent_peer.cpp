@@ -58,7 +58,8 @@ class same_socket {
     int unread = 0;
     if (::getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;
     if (::ioctl(fd_, FIONREAD, &unread) != 0 || unread > 0) return false;
-    return std::chrono::milliseconds(info.tcpi_last_data_recv) >= silent_for &&
+    return info.tcpi_state == TCP_ESTABLISHED &&  // and not shut down before
+           std::chrono::milliseconds(info.tcpi_last_data_recv) >= silent_for &&
            info.tcpi_last_data_sent < info.tcpi_last_data_recv;
   }
 

@@ -14,7 +14,7 @@ permits_command acquiring(std::uint64_t number, kind of = kind::mutex, std::uint
   c.capacity = c.weight = capacity;
   c.owner = {7, number};
   c.wait = true;
-  c.lease_us = c.queue_lease_us = 60'000'000;
+  c.lease_us = c.queue_lease_us = 3'600'000'000;  // 10,000 requests come before it ends
   c.peer = "nobody";
   return c;
 }
