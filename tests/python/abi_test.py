@@ -1,13 +1,17 @@
 """The package matches the C header."""
+import asyncio
+import contextlib
 import ctypes
 import inspect
 import os
 import re
 import subprocess
 import sys
+import unittest.mock
 
 import holdfast
-from holdfast import _abi
+from holdfast import _abi, _waits
+from helpers import on_another_thread
 from stores import REPOSITORY, URLS, OnAStore
 
 sys.path.insert(0, str(REPOSITORY / "packaging/abi"))
@@ -59,6 +63,34 @@ class Layout(OnAStore):
             self.assertEqual(why, "holdfast_error*", name)
             theirs = [NUMBERS.get(one, ctypes.c_char_p if one == "const char*" else ctypes.c_void_p) for one in takes]
             self.assertEqual(ours, theirs, name)
+
+    def test_functions_that_convert_no_argument_are_given_no_int(self):
+        mutex, given = self.here.mutex("m"), []
+
+        def recorded(name):
+            function = getattr(_abi.functions, name)
+
+            def and_call(*arguments):
+                given.extend((name, type(one)) for one in arguments)
+                return function(*arguments)
+            return unittest.mock.patch.object(_abi.functions, name, and_call)
+
+        async def on_a_loop():
+            async with mutex:
+                pass
+            _waits.Loop.running().give_back((await mutex.acquire_async())._number)
+        with contextlib.ExitStack() as stack:
+            for name in _abi._UNCONVERTED:
+                self.assertIsNone(getattr(_abi.functions, name).argtypes)
+                stack.enter_context(recorded(name))
+            with mutex:
+                pass
+            for timeout in (0, 30):
+                mutex.acquire(timeout).release()
+            on_another_thread(lambda: mutex.acquire().release())
+            asyncio.run(on_a_loop())
+        self.assertEqual({name for name, _ in given}, set(_abi._UNCONVERTED))
+        self.assertEqual([one for one in given if issubclass(one[1], int)], [])
 
     def test_async_methods_have_the_parameters_of_the_blocking_methods(self):
         seen = 0

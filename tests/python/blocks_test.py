@@ -71,6 +71,20 @@ class Blocks:
             self.assertIsNotNone(other.try_acquire(5), steps)
         self.assertGreater(steps, 10)
 
+    def test_a_block_calls_few_functions(self):
+        mutex, calls = self.here.mutex("m"), []
+
+        def count(frame, event, _):
+            if event == "call":
+                calls.append(frame.f_code.co_name)
+        for _ in range(2):  # the first block makes what the next one uses again
+            calls.clear()
+            sys.setprofile(count)
+            with mutex:
+                pass
+            sys.setprofile(None)
+        self.assertLessEqual(len(calls), 14, calls)
+
     def test_an_interrupt_before_the_exit_method_of_a_block_without_as_leaves_nothing_held(self):
         mutex = self.here.mutex("m")
 

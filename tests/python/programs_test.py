@@ -134,6 +134,23 @@ while not store.show('m').waiters + store.show('s').waiters:
             self.assertEqual(program.communicate(timeout=60)[1], "", wait)
             self.assertEqual([(self.here.show(name).holders, self.here.show(name).waiters) for name in "ms"], [(0, 0), (0, 0)], wait)
 
+    def test_the_thread_that_forks_is_the_main_thread_of_the_child(self):
+        program = self.run_python("""
+import threading
+from holdfast import _waits
+def fork():
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if _waits.is_main_thread() else 1)
+    print(_waits.is_main_thread(), os.waitpid(child, 0)[1])
+thread = threading.Thread(target=fork)
+thread.start()
+thread.join()
+print(_waits.is_main_thread())
+""")
+        out, err = program.communicate(timeout=120)
+        self.assertEqual(out, "False 0\nTrue\n", err)
+
     def test_a_task_that_outlives_its_loop_and_the_library_only_has_the_message_of_asyncio(self):
         for wait in ("mutex('m').acquire_async()", "mutex('m').acquire_async(stop=stop)",
                      "limiter('l', holdfast.Rule(1, per=3600)).take_async()"):

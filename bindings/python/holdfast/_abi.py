@@ -78,7 +78,9 @@ class Sized(Whole):
     size: int
 
     def __init__(self, **fields: typing.Any) -> None:
-        super().__init__(size=ctypes.sizeof(type(self)), **fields)
+        if fields:
+            super().__init__(**fields)
+        self.size = ctypes.sizeof(self)
 
 
 class ErrorText(Sized):
@@ -187,6 +189,10 @@ _FUNCTIONS: typing.Final[dict[str, list[typing.Any]]] = {
     "limiter_refund": [_h, c_uint64, _p, c_uint32], "limiter_give_back": [_h, _p, _p, c_uint32],
 }
 
+# ctypes takes longer to convert arguments than to pass them on. It converts none for these two functions, which each use of a lock calls:
+# a handle must be a c_void_p there, because an int would be cut to 32 bits.
+_UNCONVERTED: typing.Final = ("acquire", "release")
+
 Function = typing.Callable[..., int]
 
 
@@ -208,16 +214,29 @@ def _load() -> ctypes.CDLL:
 _library = _load()
 
 
+def _checked(name: str, function: Function, takes: list[typing.Any]) -> Function:
+    """The same function, which raises if a number does not fit."""
+    places = [(at, kind) for at, kind in enumerate(takes) if kind in _NUMBERS]
+    if not places:
+        return function
+
+    def checked(*arguments: typing.Any) -> int:
+        for at, kind in places:
+            _fitting(arguments[at], kind, f"{name}: argument {at}")
+        return function(*arguments)
+    return checked
+
+
 class Functions:
     """The functions of the library, named without their prefix."""
 
     def __init__(self) -> None:
         for name, takes in _FUNCTIONS.items():
             function = getattr(_library, f"holdfast_{name}")
-            function.argtypes = [*takes, _p]
+            if name not in _UNCONVERTED:
+                function.argtypes = [*takes, _p]
             function.restype = c_int
-            function.numbers = tuple((at, kind) for at, kind in enumerate(takes) if kind in _NUMBERS)
-            setattr(self, name, function)
+            setattr(self, name, _checked(name, function, takes))
         self.close_all: typing.Callable[[], None] = _library.holdfast_close_all
         _library.holdfast_close_all.restype = None
         _library.holdfast_version.restype = c_char_p
@@ -230,15 +249,17 @@ class Functions:
 functions: typing.Final = Functions()
 
 
-class _Texts(threading.local):
-    """Buffers for error texts, one list for each thread. A call takes a buffer out and puts it back, because a signal handler that
-    interrupts the call may make calls, too."""
+class Room:
+    """Room for the text of an error."""
 
     def __init__(self) -> None:
-        self.free: list[ErrorText] = []
+        self.why = ErrorText()
+        self.there = ctypes.byref(self.why)
 
 
-_texts = _Texts()
+#: Rooms that no call uses. A call takes one out, and puts it back: other threads make calls meanwhile, and so may a signal handler that
+#: interrupts the call.
+free: typing.Final[list[Room]] = []
 program_ends = False  # set when close_all() ends the waits of daemon threads
 
 
@@ -250,21 +271,23 @@ def error_of(why: ErrorText, code: int) -> errors.Error:
                 retryable=bool(why.retryable), outcome_unknown=bool(why.outcome_unknown), lease_gone=bool(why.lease_gone))
 
 
+def raise_error(room: Room, code: int) -> typing.NoReturn:
+    if program_ends and code == errors.Cancelled.code and threading.current_thread().daemon:
+        raise SystemExit  # ends the thread, and prints nothing
+    raise error_of(room.why, code)
+
+
 def call(function: Function, *arguments: typing.Any) -> None:
-    """Calls the function without the interpreter lock, and raises its error."""
-    for at, kind in getattr(function, "numbers", ()):
-        _fitting(arguments[at], kind, f"{function.__name__.replace('holdfast_', '')}: argument {at}")
-    free = _texts.free
+    """Calls the function without the interpreter lock, and raises its error. Lock._begin() and Lease.release() do the same without
+    this function, because each use of a lock calls both."""
     try:
-        why = free.pop()
-    except IndexError:  # not checked before: a signal handler may take the last buffer in between
-        why = ErrorText()
-    code = function(*arguments, ctypes.byref(why))
+        room = free.pop()
+    except IndexError:  # not checked before: another thread may take the last one in between
+        room = Room()
+    code = function(*arguments, room.there)
     if code:
-        if program_ends and code == errors.Cancelled.code and threading.current_thread().daemon:
-            raise SystemExit  # ends the thread, and prints nothing
-        raise error_of(why, code)
-    free.append(why)
+        raise_error(room, code)
+    free.append(room)
 
 
 def made(function: Function, *arguments: typing.Any) -> int:

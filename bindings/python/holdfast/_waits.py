@@ -126,13 +126,15 @@ class Queue(Handle):
         return came
 
 
-_one_try: typing.Final = _abi.Wait(timeout_ns=_abi.ONE_TRY)
+one_try: typing.Final = ctypes.byref(_abi.Wait(timeout_ns=_abi.ONE_TRY))
 
 
-def blocking(timeout: float | None, stop: Stop | None) -> _abi.Wait | None:
+def blocking(timeout: float | None, stop: Stop | None) -> typing.Any:
+    """A pointer to a holdfast_wait that blocks the calling thread."""
     if stop is None and timeout in (None, 0):
-        return None if timeout is None else _one_try
-    return _abi.Wait(timeout_ns=_abi.nanoseconds(timeout), stop=None if stop is None else _abi.one_of(stop, Stop, "stop").opened())
+        return None if timeout is None else one_try
+    return ctypes.byref(_abi.Wait(timeout_ns=_abi.nanoseconds(timeout),
+                                  stop=None if stop is None else _abi.one_of(stop, Stop, "stop").opened()))
 
 
 def part_of(stop: Stop | None) -> Stop:
@@ -215,22 +217,26 @@ def wait(start: Starts, timeout: float | None, stop: Stop | None, to_its_end: bo
     if is_main_thread() and timeout != 0:
         wait_seeing_signals(start, timeout, stop, to_its_end=to_its_end)
         return
-    how = blocking(timeout, stop)
-    start(ctypes.byref(how) if how else None)
+    start(blocking(timeout, stop))
 
 
-def granted(kind: typing.Callable[[int], _T], begin: Begins, timeout: float | None, stop: Stop | None, to_its_end: bool = False) -> _T:
+def granted(kind: typing.Callable[[ctypes.c_void_p], _T], begin: Begins, timeout: float | None, stop: Stop | None,
+            to_its_end: bool = False) -> _T:
     """Waits in the calling thread, and returns what was granted. If a signal interrupts the call, the grant is dropped."""
-    event, there = _abi.Event(), ctypes.c_void_p()
+    if timeout == 0 or not is_main_thread():
+        there = ctypes.c_void_p()
+        try:
+            begin(blocking(timeout, stop), ctypes.byref(there))
+            return kind(there)
+        except BaseException:
+            _abi.drop(there.value)
+            raise
+    event = _abi.Event()
     try:
-        if is_main_thread() and timeout != 0:
-            wait_seeing_signals(lambda how: begin(how, None), timeout, stop, event, to_its_end)
-            return kind(event.lease)
-        how = blocking(timeout, stop)
-        begin(ctypes.byref(how) if how else None, ctypes.byref(there))
-        return kind(there.value or 0)
+        wait_seeing_signals(lambda how: begin(how, None), timeout, stop, event, to_its_end)
+        return kind(ctypes.c_void_p(event.lease))
     except BaseException:
-        _abi.drop(event.lease or there.value)
+        _abi.drop(event.lease)
         raise
 
 
@@ -245,8 +251,11 @@ async def _until_ended(call_under_way: asyncio.Future[_abi.Event]) -> None:
         call_under_way.exception()  # marks the exception as retrieved: no other code reads it
 
 
+_main_thread = threading.main_thread().ident  # a forked child may have another one
+
+
 def is_main_thread() -> bool:
-    return threading.current_thread() is threading.main_thread()
+    return threading.get_ident() == _main_thread
 
 
 class _Loss:
@@ -334,7 +343,7 @@ class Loop:
 
     def give_back(self, granted: int | None) -> None:
         """Releases a grant that no caller receives. Does not wait for the store, because the loop has other tasks."""
-        if granted and functions.release(granted, ctypes.byref(_abi.Wait(queue=self._queue._handle)), None):
+        if granted and functions.release(ctypes.c_void_p(granted), ctypes.byref(_abi.Wait(queue=self._queue._handle)), None):
             functions.close(granted, None)  # for an arrival, and if the release could not begin
 
     async def outcome(self, start: Starts, timeout: float | None, stop: Stop | None = None, to_its_end: bool = False,
@@ -360,13 +369,13 @@ class Loop:
                     self.give_back(future.result().lease)
             raise
 
-    async def granted(self, kind: typing.Callable[[int], _T], start: Starts, timeout: float | None, stop: Stop | None = None,
+    async def granted(self, kind: typing.Callable[[ctypes.c_void_p], _T], start: Starts, timeout: float | None, stop: Stop | None = None,
                       to_its_end: bool = False) -> _T:
         """Waits, and returns what was granted. If the task is interrupted, the grant is released."""
         event: _abi.Event | None = None
         try:
             event = await self.outcome(start, timeout, stop, to_its_end)
-            return kind(event.lease)
+            return kind(ctypes.c_void_p(event.lease))
         except BaseException:
             if event:
                 self.give_back(event.lease)
@@ -475,8 +484,8 @@ watcher = Watcher()
 
 def _in_a_forked_child() -> None:
     # The queues and threads belong to the parent, and the library refuses the parent's handles here.
-    global watcher
-    watcher = Watcher()
+    global watcher, _main_thread
+    watcher, _main_thread = Watcher(), threading.get_ident()
     forget_idle()
     Loop.forget_all()
 

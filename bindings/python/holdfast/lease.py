@@ -30,17 +30,20 @@ class Lease(_waits.Handle):
     """Proves that the lock is held. A lease belongs to no thread: any thread may check, extend and release it. The end of `with`
     releases the lease, and so does the end of the last reference to it."""
 
-    # Class attributes, because close() also runs if __init__ was interrupted.
-    _watches: list[tuple[_waits.Watcher, int]] = []
+    # Class attributes, because close() also runs if __init__ was interrupted, and because most leases need no lists of their own.
+    _watches: list[tuple[_waits.Watcher, int]] | tuple[()] = ()
+    _uses: typing.Sequence[object] = ()  # the waits for conditions that use this lease
     _loops: weakref.WeakSet[_waits.Loop] | None = None  # where tasks wait for its loss
-    _known: int = 0
+    _known = ctypes.c_void_p()
     _over: bool = False  # released or closed; a release by another thread may still be refused
 
-    def __init__(self, handle: int) -> None:
-        self._watches = []
-        self._uses: set[object] = set()  # the waits for conditions that use this lease
-        super().__init__(handle)
-        self._known = handle  # kept after the release: the library then reports NotOwner
+    def __init__(self, there: ctypes.c_void_p) -> None:
+        self._known = there  # kept after the release: the library then reports NotOwner
+        self._handle = there.value or 0
+
+    @property
+    def _number(self) -> int:
+        return self._known.value or 0
 
     def _info(self) -> _abi.LeaseInfo:
         info = _abi.LeaseInfo()
@@ -106,8 +109,15 @@ class Lease(_waits.Handle):
         for a condition uses it. One round trip."""
         handle = self._handle
         try:
+            room = _abi.free.pop()
+        except IndexError:
+            room = _abi.Room()
+        try:
             self._handle = 0
-            call(functions.release, self._known, None)
+            code = functions.release(self._known, None, room.there)
+            if code:
+                _abi.raise_error(room, code)
+            _abi.free.append(room)
         except errors.NotOwner:  # nothing has changed, unless another thread released it first
             self._handle = handle
             if self._over:
@@ -125,7 +135,8 @@ class Lease(_waits.Handle):
     def _end(self) -> None:
         self._over = True
         self._handle = 0
-        self._forget_watches()
+        if self._watches or self._loops is not None:
+            self._forget_watches()
 
     async def release_async(self) -> None:
         """release() for an event loop."""
@@ -143,6 +154,10 @@ class Lease(_waits.Handle):
         finally:  # also after Ctrl-C
             super().close()
 
+    def __del__(self) -> None:
+        if self._handle or self._watches or self._loops is not None:
+            self.close()
+
     def _end_in_vain(self) -> None:
         """Ends the lease after a failed wait for a condition. The library has already closed it if the wait had begun."""
         try:
@@ -155,14 +170,15 @@ class Lease(_waits.Handle):
             watcher, tag = self._watches.pop()
             watcher.forget(tag, lost)
         loops, self._loops = self._loops, None
-        _forget(loops or (), self._known, lost)
+        _forget(loops or (), self._number, lost)
 
     def on_loss(self, callback: typing.Callable[[], None]) -> None:
         """Calls `callback` once, on a thread of this module, when the lock is lost, before another holder can get the lock
         (docs/guarantees.md has the exceptions). A failed Condition.wait() also calls it. One thread calls all callbacks, one after the
         other. A long callback delays the reports for all other leases, so keep it short: for example, set an event."""
         watcher = _waits.watcher
-        self._watches.append((watcher, watcher.watch(self._known, callback)))
+        watches: list[tuple[_waits.Watcher, int]] = self.__dict__.setdefault("_watches", [])
+        watches.append((watcher, watcher.watch(self._number, callback)))
 
     async def until_lost(self) -> None:
         """Waits in an event loop until the lock is lost. A release does not end this wait: cancel the task."""
@@ -171,9 +187,9 @@ class Lease(_waits.Handle):
         if loops is None:
             loops = self._loops = weakref.WeakSet()
             # The collector clears the weak references of a cycle before it calls __del__, except those that are referenced elsewhere.
-            weakref.finalize(self, _forget, loops, self._known, False).atexit = False
+            weakref.finalize(self, _forget, loops, self._number, False).atexit = False
         loops.add(loop)
-        await loop.loss_of(self._known)
+        await loop.loss_of(self._number)
 
     def __enter__(self) -> Lease:
         return self

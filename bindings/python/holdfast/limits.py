@@ -122,8 +122,7 @@ class Limiter(_waits.Handle):
 
     def _take(self, n: int, key: Key | None, timeout: float | None, stop: _waits.Stop | None) -> Decision:
         how = _waits.blocking(timeout, stop)
-        return self._decided(lambda there: call(functions.limiter_take, self._handle, n, *_key(key),
-                                                ctypes.byref(how) if how else None, there))
+        return self._decided(lambda there: call(functions.limiter_take, self._handle, n, *_key(key), how, there))
 
     def _undo(self, event: _abi.Event, parts: tuple[typing.Any, int]) -> None:
         """Gives back the tokens of a take whose decision no caller receives."""

@@ -61,12 +61,7 @@ class _Entered:
     def __init__(self) -> None:
         self._mutex = threading.RLock()
         self._leases: dict[object, list[Lease]] = {}
-        self._blocks: weakref.WeakKeyDictionary[_Block, None] = weakref.WeakKeyDictionary()  # the blocks that have begun, in that order
-
-    def begin(self, by: object, block: _Block, lease: Lease) -> None:
-        block._by, block._lease = by, lease
-        with self._mutex:
-            self._blocks[block] = None
+        self.blocks: dict[int, weakref.ref[_Block]] = {}  # the blocks that have begun, in that order, by their addresses
 
     def add(self, by: object, lease: Lease) -> None:
         with self._mutex:
@@ -84,9 +79,10 @@ class _Entered:
     def take(self, by: object) -> Lease:
         with self._mutex:
             if by not in self._leases:
-                for block in list(self._blocks)[::-1]:
-                    kept = block._lease
-                    if kept and block._by == by:  # the program keeps the block's end, and calls another end
+                for known in list(self.blocks.values())[::-1]:
+                    block = known()
+                    kept = block._lease if block else None
+                    if block and kept and block._by == by:  # the program keeps the block's end, and calls another end
                         block._lease = None
                         return kept
                 # one thread or task entered the block, and another leaves it
@@ -107,14 +103,19 @@ class _Block:
     event loop has ended."""
     _lease: Lease | None = None
     _by: object = None  # the thread or task that began it
+    _begins: bool = False  # a call of __enter__() has taken it
 
     def __init__(self, lock: Lock) -> None:
         self._lock = lock
+        self._itself = weakref.ref(self)
 
     def __exit__(self, kind: type[BaseException] | None, why: BaseException | None, trace: types.TracebackType | None) -> None:
         lease = self._lease or self._lock._entered.take(threading.get_ident())
         try:
-            lease._leave(kind)
+            if kind is None and lease._handle:
+                lease.release()
+            else:
+                lease._leave(kind)
         except errors.Error:  # a wait for a condition may use the lease
             raise
         except BaseException:  # Ctrl-C
@@ -134,6 +135,8 @@ class _Block:
     def __del__(self) -> None:
         if self._lease:
             self._lease.close()
+        if self._begins:
+            self._lock._entered.blocks.pop(id(self), None)
 
 
 class _Begun(threading.local):
@@ -141,9 +144,12 @@ class _Begun(threading.local):
     block: weakref.ref[_Block] | None = None
 
     def take(self, lock: Lock) -> _Block | None:
-        known, self.block = self.block, None
+        known = self.block
         found = known() if known else None
-        return found if found and found._lock is lock else None
+        if not found or found._begins or found._lock is not lock:
+            return None
+        found._begins = True
+        return found
 
 
 _begun = _Begun()
@@ -160,7 +166,7 @@ class _End:
             _begun.block = None
             return lambda of, *how: self._of_a_block(_Block(of), *how)
         block = _Block(lock)
-        _begun.block = weakref.ref(block)
+        _begun.block = block._itself
         return types.MethodType(self._of_a_block, block)
 
 
@@ -177,22 +183,35 @@ class Lock(_waits.Handle):
     waits for itself. `timeout`: how many seconds `with` and acquire() wait (0 or negative: one try; None: without a limit)."""
     def __init__(self, handle: int, timeout: float | None = None, keeps: object = None) -> None:
         super().__init__(handle)
+        self._argument = ctypes.c_void_p(handle)
         self.timeout = timeout
         self._entered = _Entered()
         self._keeps = keeps
 
     def _begin(self, how: typing.Any, there: typing.Any) -> None:
-        call(functions.acquire, self._handle, how, there)
+        try:
+            room = _abi.free.pop()
+        except IndexError:
+            room = _abi.Room()
+        code = functions.acquire(self._argument, how, there, room.there)
+        if code:
+            _abi.raise_error(room, code)
+        _abi.free.append(room)
 
     def acquire(self, timeout: float | None | EllipsisType = ..., stop: _waits.Stop | None = None) -> Lease:
         """Acquires the lock, and waits for it if necessary. Raises TimedOut (Busy for one try), Cancelled, Unavailable. In the main
         thread a signal can interrupt the wait. One round trip if the lock is free."""
         limit = self.timeout if timeout is ... else timeout
         if limit is None and stop is None and _waits.is_main_thread():  # one try may last as long as the store's time-outs
+            there = ctypes.c_void_p()
             try:
-                return _waits.granted(Lease, self._begin, 0, None)
+                self._begin(_waits.one_try, ctypes.byref(there))
+                return Lease(there)
             except (errors.Busy, errors.Unavailable):
-                pass
+                _abi.drop(there.value)  # a signal handler may raise these, too
+            except BaseException:
+                _abi.drop(there.value)
+                raise
         return _waits.granted(Lease, self._begin, limit, stop)
 
     def try_acquire(self, timeout: float = 0, stop: _waits.Stop | None = None) -> Lease | None:
@@ -208,8 +227,7 @@ class Lock(_waits.Handle):
         return await _waits.Loop.running().granted(Lease, lambda how: self._begin(how, None), limit, stop)
 
     def __enter__(self) -> Lease:
-        block, by = _begun.take(self), threading.get_ident()
-        return self._enter(block, by, self.acquire())
+        return self._enter(_begun.take(self), threading.get_ident(), self.acquire())
 
     def __aenter__(self) -> typing.Coroutine[typing.Any, typing.Any, Lease]:
         return self._enter_async(_begun.take(self))
@@ -220,7 +238,8 @@ class Lock(_waits.Handle):
     def _enter(self, block: _Block | None, by: object, lease: Lease) -> Lease:
         try:
             if block:
-                self._entered.begin(by, block, lease)
+                block._by, block._lease = by, lease
+                self._entered.blocks[id(block)] = block._itself
             else:
                 self._entered.add(by, lease)
             return lease

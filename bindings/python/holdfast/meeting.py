@@ -41,6 +41,9 @@ class Latch(_waits.Handle):
 class Arrival(_waits.Handle):
     """The arrival of one participant in a phase of a barrier. It still counts if this object is closed or collected."""
 
+    def __init__(self, there: ctypes.c_void_p) -> None:
+        super().__init__(there.value or 0)
+
 
 class Barrier(_waits.Handle):
     """`count` participants wait for each other, in one phase after the other. Raises Lost if one of them died. Make one Barrier for each
@@ -120,14 +123,13 @@ class Condition(_waits.Handle):
         try:
             if _waits.is_main_thread():
                 return bool(_waits.wait_seeing_signals(start, timeout, stop).number)
-            how = _waits.blocking(timeout, stop)
-            start(ctypes.byref(how) if how else None)
+            start(_waits.blocking(timeout, stop))
             return bool(notified.value)
         except BaseException as why:
             use.failed(why)
             raise
         finally:
-            lease._uses.discard(use)
+            use.end()
 
     async def wait_async(self, lease: Lease, timeout: float | None = None, stop: _waits.Stop | None = None) -> bool:
         """wait() for an event loop. A cancelled task does not hold the mutex, either."""
@@ -139,7 +141,7 @@ class Condition(_waits.Handle):
             use.failed(why)
             raise
         finally:
-            lease._uses.discard(use)
+            use.end()
 
     def notify_one(self) -> int:
         """Wakes the first waiter. Returns how many waiters were woken. You may hold the mutex or not. One round trip."""
@@ -160,7 +162,11 @@ class _Use:
 
     def __init__(self, lease: Lease) -> None:
         self._lease = _abi.one_of(lease, Lease, "lease")
-        self._lease._uses.add(self)
+        self._uses: list[object] = self._lease.__dict__.setdefault("_uses", [])  # another wait may do so at the same time
+        self._uses.append(self)
+
+    def end(self) -> None:
+        self._uses.remove(self)
 
     def failed(self, why: BaseException) -> None:
         if self._has_it() or not isinstance(why, _NOT_BEGUN):
