@@ -387,20 +387,6 @@ void link::pass_lead_on() noexcept {
   if (next != nullptr) next->wake.set(lead_on);
 }
 
-// A nearby server answers sooner than a thread falls asleep and wakes up again. If the server is
-// slower, the thread stays awake less and less often.
-io_result link::read_awake(transport& from, std::span<char> into) {
-  if (not_before_ > 0) return --not_before_, io_result{io::again};
-  const auto until = boot_clock::now() + longest_awake;
-  do {
-    const auto r = from.read(into, false);
-    if (r.status != io::again) return in_vain_ = 0, r;
-  } while (boot_clock::now() < until);
-  in_vain_ = std::min(in_vain_ + 1, 8u);
-  not_before_ = 1u << in_vain_;
-  return {io::again};
-}
-
 link::ticket* link::next_to_lead() const noexcept {
   const auto next =
       std::find_if(in_flight_.begin(), in_flight_.end(), [](const ticket* t) { return !t->then; });
@@ -422,7 +408,9 @@ bool link::read_now(connection& c, reading how, std::vector<resp_value>& replies
   std::array<char, 32 * 1024> buffer;
   io_result r{io::again};
   if (how == reading::glance) r = c.wire->read(buffer, false);
-  if (how == reading::awake) r = read_awake(*c.wire, buffer);
+  if (how == reading::awake) {
+    r = awake_.wait([&] { return c.wire->read(buffer, false); }, boot_clock::now, longest_awake);
+  }
   if (how != reading::glance && r.status == io::again) r = c.wire->read(buffer, true);
   if (r.status == io::again) return true;
   if (r.status != io::done) {

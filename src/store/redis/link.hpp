@@ -10,6 +10,7 @@
 #include <span>
 
 #include "base/reconnect_pause.hpp"
+#include "store/redis/awake.hpp"
 #include "store/redis/futex.hpp"
 #include "store/redis/handshake.hpp"
 
@@ -136,7 +137,6 @@ class link {
   bool read_some(connection& c, reading how, std::vector<resp_value>& replies,
                  failure& problem) noexcept;
   bool read_now(connection& c, reading how, std::vector<resp_value>& replies, failure& problem);
-  io_result read_awake(transport& from, std::span<char> into);
   void hand_out(std::vector<resp_value>& replies, ticket*& finished) noexcept;
   void break_off(const failure& why) noexcept;
   template <class Why>
@@ -167,9 +167,7 @@ class link {
   std::optional<std::int64_t> ahead_;
   std::atomic<std::int64_t> after_{0};   ///< the latest such time that other commands reported
   std::int64_t on_their_way_until_ = 0;  ///< of commands on connections that broke; under mutex_
-  // Used by the thread that reads.
-  unsigned in_vain_ = 0;     ///< how often in a row it stayed awake in vain
-  unsigned not_before_ = 0;  ///< how many reads to skip before the next try
+  awake awake_;                          ///< used by the thread that reads
   // After an attempt that failed, or a connection that was of no use.
   bool useful_ = false;  ///< this connection has answered something
   std::optional<failure> last_problem_;
