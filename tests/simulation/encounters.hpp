@@ -38,8 +38,12 @@ inline constexpr std::uint64_t beside_seeds = std::uint64_t{1} << 53;
 /// From this seed on, plans also arrange what remains of something else: of a process that died as
 /// a waiter, of an attempt that arrives late, of an answer that was lost.
 inline constexpr std::uint64_t remaining_seeds = std::uint64_t{1} << 54;
+/// From this seed on, each process names the members of a multi_lock in an order of its own, what
+/// was taken from a cache is judged by the answer, and a server with scripts refuses what arrives
+/// too late.
+inline constexpr std::uint64_t ordering_seeds = std::uint64_t{1} << 55;
 /// The first seed of a search.
-inline constexpr std::uint64_t fresh_seeds = remaining_seeds;
+inline constexpr std::uint64_t fresh_seeds = ordering_seeds;
 /// Each of these functions changes the plan; false if it has nothing of its kind for this plan.
 bool arrange_encounters(plan& p);
 bool arrange_endings_of_leases(plan& p);
@@ -58,5 +62,7 @@ void mix_followers(plan& p);
 void mix_neighbours(plan& p);
 /// What remains of a call, a waiter or a transaction.
 void mix_remains(plan& p);
+/// In which order several are named, and what comes too late.
+void mix_orders(plan& p);
 
 }  // namespace simulation

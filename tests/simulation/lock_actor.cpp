@@ -176,7 +176,10 @@ struct lock_actor : actor {
     // A row tells what was taken from it, even if the first answer was lost.
     const bool of_rows =
         of.whole.store == store_kind::postgres || of.whole.store == store_kind::mariadb;
-    if (many == 0 && of_rows) of.rules.took_nothing(which);
+    // memcached does not tell it: then the call fails, and says that it does not know.
+    const bool of_items =
+        of.whole.store == store_kind::memcached && of.whole.seed >= ordering_seeds;
+    if (many == 0 && (of_rows || of_items)) of.rules.took_nothing(which);
     if (many == 0 || one.fence == 0 || !of.whole.calm()) return;
     of.rules.has_taken(which);
     const auto& its = of.whole.processes[static_cast<std::size_t>(from) - 1];
@@ -838,14 +841,21 @@ struct lock_actor : actor {
     return together.try_acquire_for(duration(s.wait), std::nullopt, stop());
   }
 
-  void act_with_several() {
-    std::vector<holdfast::multi_member> members;
+  // Half of the processes name them from the last one to the first.
+  std::vector<std::size_t> those_together() const {
     std::vector<std::size_t> which;
     for (std::size_t i = 0; i < all.size(); ++i) {
-      if (of.whole.names[i].kind >= lock_kind::latch) continue;
-      members.push_back(member(all[i]));
-      which.push_back(i);
+      if (of.whole.names[i].kind < lock_kind::latch) which.push_back(i);
     }
+    if (of.whole.seed >= ordering_seeds && p.number % 2 == 0)
+      std::reverse(which.begin(), which.end());
+    return which;
+  }
+
+  void act_with_several() {
+    const auto which = those_together();
+    std::vector<holdfast::multi_member> members;
+    for (const auto i : which) members.push_back(member(all[i]));
     holdfast::multi_lock together(members);
     of.together.writes(&p, of.here.now());
     ++of.at_several;

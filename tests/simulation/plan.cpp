@@ -959,6 +959,7 @@ plan make_plan(const seed_of& s) {
   if (s.number >= following_seeds) mix_followers(p);
   if (s.number >= beside_seeds) mix_neighbours(p);
   if (s.number >= remaining_seeds) mix_remains(p);
+  if (s.number >= ordering_seeds) mix_orders(p);
   return p;
 }
 

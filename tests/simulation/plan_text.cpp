@@ -85,6 +85,7 @@ std::string describe(const plan& p) {
       ms(p.network.slowest_late) +
       (p.network.until == never ? "" : " until " + ms(p.network.until)) +
       (p.network.unordered ? ", out of order" : "") +
+      (p.network.refuses_late ? ", and what is late is refused" : "") +
       (p.network.fail_done == 0
            ? ""
            : ", fails " + std::to_string(p.network.fail_done) + " that are done") +
@@ -198,6 +199,7 @@ std::vector<plan> smaller(const plan& p) {
   if (p.machine.stall_per_100k != 0) add([](plan& l) { l.machine.stall_per_100k = 0; });
   if (p.machine.spurious_permille != 0) add([](plan& l) { l.machine.spurious_permille = 0; });
   if (p.network.unordered) add([](plan& l) { l.network.unordered = false; });
+  if (p.network.refuses_late) add([](plan& l) { l.network.refuses_late = false; });
   if (p.command_timeout != 2 * second) add([](plan& l) { l.command_timeout = 2 * second; });
   if (p.drift_per_mille != 0) add([](plan& l) { l.drift_per_mille = 0; });
   for (std::size_t i = 0; i < p.processes.size(); ++i) {

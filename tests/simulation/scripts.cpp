@@ -29,7 +29,8 @@ using holdfast::store::rate_command;
 
 constexpr std::string_view prefix = "holdfast";
 constexpr std::string_view inboxes = "holdfast:inbox:";
-/// No request arrives too late here: delays of requests are the simulator's business.
+constexpr std::string_view says_late = "HOLDFAST_LATE ";
+/// For requests that do not say until when they may be carried out.
 constexpr std::int64_t carried_out_within = 3'600'000'000;
 
 holdfast::store::capabilities promises(std::chrono::milliseconds command_timeout) {
@@ -179,7 +180,8 @@ class scripted_server final : public scripted {
 
   // The connection adds the last argument: the time until which the command may be carried out.
   redis::resp_value ask(std::string bytes) {
-    const auto until = std::to_string(at_.time().wall_at + carried_out_within);
+    auto until = looks_ ? std::string() : at_.stamp();
+    if (until.empty()) until = std::to_string(at_.time().wall_at + carried_out_within);
     bytes += "$" + std::to_string(until.size()) + "\r\n" + until + "\r\n";
     return answer_to(bytes);
   }
@@ -195,6 +197,8 @@ class scripted_server final : public scripted {
     for (auto& item : command.items) words.push_back(std::move(item.text));
     if (!looks_) ++changes_;
     auto answer = model_.run(words);
+    if (!looks_ && answer.is_error() && answer.text.starts_with(says_late))
+      at_.too_late(std::stoll(answer.text.substr(answer.text.rfind(' '))));
     if (!looks_ && at_.replica_is_told()) model_.replicate();
     return answer;
   }

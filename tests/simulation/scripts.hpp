@@ -17,6 +17,10 @@ struct scripts_at {
   std::function<bool()> replica_is_told;  ///< after a command
   /// The error if a write is refused now.
   std::function<std::optional<holdfast::failure>(bool needs_room)> refuses;
+  /// Until when the present command may be carried out, as its client says; empty: for long.
+  std::function<std::string()> stamp;
+  /// The present command is too late; so are the name's others until then, if it is not zero.
+  std::function<void(std::int64_t after)> too_late;
   /// How long its clients wait for an answer, which is the driver's time for one attempt.
   std::chrono::milliseconds command_timeout;
 };

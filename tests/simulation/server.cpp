@@ -1,6 +1,7 @@
 #include "simulation/server.hpp"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "family/record_codec.hpp"
@@ -115,10 +116,12 @@ class client final : public holdfast::store::session_store, private requester {
 
   result<permits_reply> permits(std::string_view name, const permits_command& c) override {
     if (asks(c)) of_.asked_[{by_->of->number, std::string(name)}] = of_.world_.now();
-    return ask<permits_reply>(
-        label(name, c),
-        [&of = of_, sent = copy(name, c)] { return of.carry_out({sent.name, sent.command()}); },
-        false, asks(c));
+    return in_time([&] {
+      return ask<permits_reply>(
+          label(name, c),
+          [&of = of_, sent = copy(name, c)] { return of.carry_out({sent.name, sent.command()}); },
+          false, asks(c));
+    });
   }
 
   bool permits_later(std::string_view name, const permits_command& c,
@@ -152,14 +155,17 @@ class client final : public holdfast::store::session_store, private requester {
 
   result<holdfast::store::countdown_reply> countdown(
       std::string_view name, const holdfast::store::countdown_command& c) override {
-    return ask<holdfast::store::countdown_reply>(
-        "countdown " + std::string(name), [&at = *of_.family_, c, name = std::string(name),
-                                           peer = std::string(c.peer), note = std::string(c.note)] {
-          auto sent = c;
-          sent.peer = peer;
-          sent.note = note;
-          return at.countdown(name, sent);
-        });
+    return in_time([&] {
+      return ask<holdfast::store::countdown_reply>(
+          "countdown " + std::string(name),
+          [&at = *of_.family_, c, name = std::string(name), peer = std::string(c.peer),
+           note = std::string(c.note)] {
+            auto sent = c;
+            sent.peer = peer;
+            sent.note = note;
+            return at.countdown(name, sent);
+          });
+    });
   }
 
   result<holdfast::store::rate_reply> rate(std::string_view name,
@@ -181,16 +187,36 @@ class client final : public holdfast::store::session_store, private requester {
   // owner was granted.
   result<holdfast::store::admission> admit(const named_command& permits, std::string_view limiter,
                                            const holdfast::store::rate_command& take) override {
-    return ask<holdfast::store::admission>(
-        "admit " + label(permits.name, permits.command) + " by " + std::string(limiter),
-        [&at = *of_.family_, permits = copy(permits.name, permits.command),
-         limiter = std::string(limiter), sent = tokens(take)] {
-          return at.admit({permits.name, permits.command()}, limiter, sent.command());
-        },
-        true);
+    return in_time([&] {
+      return ask<holdfast::store::admission>(
+          "admit " + label(permits.name, permits.command) + " by " + std::string(limiter),
+          [&at = *of_.family_, permits = copy(permits.name, permits.command),
+           limiter = std::string(limiter), sent = tokens(take)] {
+            return at.admit({permits.name, permits.command()}, limiter, sent.command());
+          },
+          true);
+    });
   }
 
+  // The driver sends those again that were too late.
   std::vector<result<permits_reply>> execute_batch(std::span<const named_command> batch) override {
+    auto replies = execute_once(batch);
+    for (int more = 2; more > 0; --more) {
+      std::vector<named_command> again;
+      std::vector<std::size_t> whose;
+      for (std::size_t i = 0; i < batch.size(); ++i) {
+        if (!came_late(replies[i])) continue;
+        again.push_back(batch[i]);
+        whose.push_back(i);
+      }
+      if (again.empty()) break;
+      auto second = execute_once(again);
+      for (std::size_t i = 0; i < whose.size(); ++i) replies[whose[i]] = std::move(second[i]);
+    }
+    return replies;
+  }
+
+  std::vector<result<permits_reply>> execute_once(std::span<const named_command> batch) {
     std::string what = "renew";
     std::vector<owned> sent;
     for (const auto& r : batch) {
@@ -214,14 +240,13 @@ class client final : public holdfast::store::session_store, private requester {
   result<std::vector<permits_reply>> acquire_together(std::span<const named_command> all) override {
     std::vector<owned> sent;
     for (const auto& r : all) sent.push_back(copy(r.name, r.command));
-    return ask<std::vector<permits_reply>>("acquire together",
-                                           [&at = *of_.family_, sent = std::move(sent)] {
-                                             std::vector<named_command> there;
-                                             for (const auto& s : sent) {
-                                               there.push_back({s.name, s.command()});
-                                             }
-                                             return at.acquire_together(there);
-                                           });
+    return in_time([&] {
+      return ask<std::vector<permits_reply>>("acquire together", [&at = *of_.family_, sent] {
+        std::vector<named_command> there;
+        for (const auto& s : sent) there.push_back({s.name, s.command()});
+        return at.acquire_together(there);
+      });
+    });
   }
 
   result<std::vector<std::string>> names() override {
@@ -244,6 +269,17 @@ class client final : public holdfast::store::session_store, private requester {
   };
   static bool asks(const permits_command& c) noexcept {
     return c.verb == holdfast::store::permits_verb::acquire;
+  }
+  template <class Reply>
+  static bool came_late(const result<Reply>& r) {
+    return !r && r.error().what.find("HOLDFAST_LATE") != std::string::npos;
+  }
+  // A request that was too late by the server's clock gets another limit, and is sent again.
+  template <class Ask>
+  static std::invoke_result_t<Ask> in_time(Ask ask_once) {
+    auto reply = ask_once();
+    for (int more = 2; more > 0 && came_late(reply); --more) reply = ask_once();
+    return reply;
   }
   static owned copy(std::string_view name, const permits_command& c) {
     return {std::string(name), c, std::string(c.peer), std::string(c.note)};
@@ -429,6 +465,10 @@ class server::script_back_end final : public state_back_end {
         make_scripted({[&of] { return of.time(); }, [&of](const auto& n) { return of.tell(n); },
                        [&of] { return of.world_.random().one_in(8); },
                        [&of](bool needs_room) { return of.refused(needs_room); },
+                       [&of] { return stamp_of(of.carried_out_); },
+                       [&of](std::int64_t after) {
+                         if (of.carried_out_ != nullptr) of.carried_out_->late = after;
+                       },
                        std::chrono::milliseconds(of.is_.command_timeout / millisecond)});
     scripts_ = made.get();
     of.family_ = std::move(made);
@@ -459,6 +499,12 @@ class server::script_back_end final : public state_back_end {
   std::string ends_too_early() override { return scripts_->ends_too_early(); }
 
  private:
+  static std::string stamp_of(const exchange* e) {
+    if (e == nullptr || e->until == 0) return {};
+    return std::to_string(e->until) +
+           (e->none_before == 0 ? "" : ' ' + std::to_string(e->none_before));
+  }
+
   scripted* scripts_;
 };
 #endif
@@ -567,6 +613,7 @@ nanos server::late_at(const process& of) const noexcept {
 void server::send(const std::shared_ptr<connection>& by, std::shared_ptr<exchange> what) {
   auto& random = world_.random();
   what->sequence = ++by->sent;
+  stamp(*by, *what);
   if (happens(net_.lose_request)) {
     disturbed(*by);
     what->lost = true;
@@ -597,6 +644,28 @@ void server::send(const std::shared_ptr<connection>& by, std::shared_ptr<exchang
             });
 }
 
+// As link.cpp does it.
+void server::stamp(const connection& by, exchange& what) const {
+  if (!net_.refuses_late || !by.server_ahead) return;
+  const std::int64_t now = world_.now() / microsecond + *by.server_ahead;
+  const std::int64_t due = now + is_.command_timeout / microsecond;
+  what.until = std::max({due, by.on_their_way_until + 1, by.known_after + 1});
+  what.none_before = by.on_their_way_until >= now ? by.on_their_way_until : 0;
+}
+
+// False if the server refused it as too late.
+bool server::carry_out_in_time(const std::shared_ptr<connection>& by, exchange& what) {
+  what.arrived_at = time().wall_at;
+  what.late.reset();
+  carried_out_ = &what;
+  what.carry_out();
+  carried_out_ = nullptr;
+  if (!what.late) return true;
+  trace_.add("server", "(too late) " + what.label);
+  by->known_after = std::max(by->known_after, what.over ? 0 : *what.late);
+  return false;
+}
+
 void server::arrive(const std::shared_ptr<connection>& by, const std::shared_ptr<exchange>& what,
                     bool lose_reply) {
   if (world_.now() < down_until_) {
@@ -611,6 +680,7 @@ void server::arrive(const std::shared_ptr<connection>& by, const std::shared_ptr
   if (is_void || (what->never_late && what->over)) return;
   what->lose_reply = lose_reply;
   by->carried_out = std::max(by->carried_out, what->sequence);
+  const nanos late_before = by->late_at;
   if (what->over) {
     if (what->asks) by->late_at = world_.now();
     for (auto& [name, book] : looked_at_) book->late_request(by->of->number);
@@ -620,7 +690,7 @@ void server::arrive(const std::shared_ptr<connection>& by, const std::shared_ptr
     trace_.add("server", "carries out for P" + std::to_string(by->of->number) + ' ' + by->peer +
                              ": " + what->label);
   }
-  what->carry_out();
+  if (!carry_out_in_time(by, *what)) by->late_at = late_before;
   if (!what->takes_time) reply(by, what);
 }
 
@@ -651,6 +721,7 @@ void server::reply(const std::shared_ptr<connection>& by, const std::shared_ptr<
 void server::answer(const std::shared_ptr<connection>& by, const std::shared_ptr<exchange>& what) {
   if (what->over) return;
   what->over = true;
+  by->server_ahead = what->arrived_at - world_.now() / microsecond;
   std::erase(by->open, what);
   if (what->then) by->later.push_back(what);
   if (what->waiting != nullptr) world_.wake(*what->waiting);
@@ -666,6 +737,7 @@ void server::fail(connection& at, std::string why, nanos away_until) {
   for (const auto& what : std::exchange(at.open, {})) {
     what->failed = failure{errc::unavailable, why, true};
     what->over = true;
+    at.on_their_way_until = std::max(at.on_their_way_until, what->until);
     if (what->then) at.later.push_back(what);
     if (what->waiting != nullptr) world_.wake(*what->waiting);
   }
@@ -947,6 +1019,7 @@ void server::end_of_faults() noexcept {
   network_traits calm;
   calm.delivers_late = net_.delivers_late;
   calm.unordered = net_.unordered;
+  calm.refuses_late = net_.refuses_late;
   net_ = calm;
 }
 

@@ -39,6 +39,9 @@ struct network_traits {
   bool delivers_late = true;
   /// Each request takes its own way, as to members of a cluster.
   bool unordered = false;
+  /// Scripts: each request says until when the server may carry it out, as those of the library's
+  /// driver do, and the server refuses it later.
+  bool refuses_late = false;
 };
 
 struct server_traits {
@@ -82,6 +85,11 @@ struct exchange {
   bool lose_reply = false;
   bool lost = false;  ///< the request or its answer
   std::optional<holdfast::failure> failed;
+  /// Scripts, by the server's clock: until when it may be carried out, and until when the server
+  /// carries out no earlier ones any more; zero: no limit.
+  std::int64_t until = 0, none_before = 0;
+  std::int64_t arrived_at = 0;       ///< by the server's clock
+  std::optional<std::int64_t> late;  ///< refused: what the server said of the name's earlier ones
   fiber* waiting = nullptr;
   std::function<void()> tells;  ///< notifies the thread that waits at its connection
   std::function<void()> then;   ///< of a request whose answer nobody waits for
@@ -103,6 +111,9 @@ struct connection {
   nanos last_notification = 0;
   nanos disturbed_at = -1;
   nanos late_at = -1;  ///< when a request was carried out whose client had given up
+  /// What its client knows of the server's clock, and of requests that may still be on their way.
+  std::optional<std::int64_t> server_ahead;
+  std::int64_t on_their_way_until = 0, known_after = 0;
   std::uint64_t notification_number = 0;
   bool notification_up = true;
   std::uint64_t gaps = 0;
@@ -233,6 +244,9 @@ class server {
 
   std::shared_ptr<connection> connect_to(process& of);
   void send(const std::shared_ptr<connection>& by, std::shared_ptr<exchange> what);
+  /// Says in the request until when it may be carried out.
+  void stamp(const connection& by, exchange& what) const;
+  bool carry_out_in_time(const std::shared_ptr<connection>& by, exchange& what);
   void arrive(const std::shared_ptr<connection>& by, const std::shared_ptr<exchange>& what,
               bool lose_reply);
   void reply(const std::shared_ptr<connection>& by, const std::shared_ptr<exchange>& what);
@@ -280,6 +294,7 @@ class server {
   std::map<std::pair<int, std::string>, nanos> asked_;
   std::set<holdfast::store::owner_id> old_places_;
   std::uint64_t commands_ = 0;
+  exchange* carried_out_ = nullptr;  ///< at this moment
   int sessions_ = 0;
   nanos down_until_ = 0;
   nanos frozen_until_ = 0;

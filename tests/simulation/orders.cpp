@@ -1,0 +1,92 @@
+#include <algorithm>
+
+#include "simulation/arranging.hpp"
+#include "simulation/encounters.hpp"
+
+// In which order several names are given, and what comes too late: a request after its caller has
+// given up, an answer about what an operator took.
+namespace simulation {
+
+namespace {
+
+// Processes want the same names together, for moments only, and wait for them without a limit.
+void take_all_in_any_order(random_source& r, plan& p) {
+  set_up(p, 2 + r.below(3), r.between(2, 6) * second);
+  p.names.clear();
+  for (auto more = 2 + r.below(3); more > 0; --more) p.names.push_back({some_mutex(r)});
+  for (auto& one : p.processes) {
+    one.local_time = 0;
+    add_threads(r, one, 1 + r.below(2), [&] {
+      step s{.think = r.between(0, 20) * millisecond, .several = true};
+      s.hold = r.between(0, 40) * millisecond;
+      if (r.one_in(3)) s.form = 4, s.how = step::style::callback, s.more = 1;
+      return s;
+    });
+  }
+}
+
+// Many requests arrive when their callers have long given up, or have asked again.
+void come_too_late(random_source& r, plan& p) {
+  set_up(p, 2 + r.below(2), r.between(5, 15) * second);
+  p.names.assign(1 + r.below(2), name_plan{some_mutex(r)});
+  if (r.one_in(3)) p.names[0].kind = lock_kind::shared;
+  p.network.refuses_late = p.network.delivers_late = true;
+  p.network.slow_request = static_cast<unsigned>(150 + r.below(350));
+  p.network.slowest_late = r.between(300, 4000) * millisecond;
+  p.network.until = r.between(10, 30) * second;
+  p.command_timeout = r.between(60, 600) * millisecond;
+  for (auto& one : p.processes) {
+    add_threads(r, one, 1 + r.below(3), [&] {
+      step s{.think = r.between(0, 500) * millisecond, .name = r.below(p.names.size())};
+      s.wait = r.one_in(3) ? 0 : r.between(100, 4000) * millisecond;
+      s.hold = r.between(0, 300) * millisecond;
+      s.shared = p.names[s.name].kind == lock_kind::shared && r.one_in(2);
+      if (r.one_in(3)) s.how = step::style::callback;
+      return s;
+    });
+    remain(one, 60 * second);
+  }
+}
+
+// An operator takes locks from holders at a cache, and answers are lost.
+void take_without_an_answer(random_source& r, plan& p) {
+  set_up(p, 3, r.between(4, 12) * second);
+  p.names = {{lock_kind::mutex}};
+  p.network.lose_reply = static_cast<unsigned>(100 + r.below(400));
+  p.network.until = r.between(5, 20) * second;
+  p.command_timeout = r.between(200, 1000) * millisecond;
+  for (std::size_t i = 0; i < p.processes.size(); ++i) {
+    auto& one = p.processes[i];
+    one.local_time = 0;
+    one.renew = r.one_in(2);
+    step s{.think = r.between(0, 600) * millisecond, .hold = one.lease / 2};
+    s.wait = r.between(1, 4) * second;
+    if (i == 0) s.forces = true, s.wait = 0, s.hold = 100 * millisecond;
+    give(one, std::vector<step>(4, s));
+  }
+}
+
+}  // namespace
+
+void mix_orders(plan& p) {
+  random_source r(random_source(p.seed + 151'000'000'000).next());
+  if (p.processes.empty() || p.store == store_kind::redisson) return;
+  const bool of_locks = p.has_only_locks() && p.others.empty();
+  if (p.store == store_kind::scripts && r.one_in(2)) p.network.refuses_late = true;
+  switch (p.about) {
+    case theme::locks:
+    case theme::scripts:
+    case theme::rows:
+      if (!of_locks) return;
+      if (r.one_in(12)) return take_all_in_any_order(r, p);
+      if (p.store == store_kind::scripts && r.one_in(6)) return come_too_late(r, p);
+      return;
+    case theme::items:
+      if (r.one_in(8)) take_without_an_answer(r, p);
+      return;
+    default:
+      return;
+  }
+}
+
+}  // namespace simulation
