@@ -38,6 +38,8 @@ class back_end {
   /// The owners that wait for the latch, and since when the server records them as waiting; empty
   /// where the server does not show them.
   virtual std::map<std::string, std::int64_t> wait_at_latch(std::string_view) { return {}; }
+  /// The session of each waiter at the latch; empty where the server does not show them.
+  virtual std::vector<std::string> peers_at_latch(std::string_view) { return {}; }
   /// A restart that loses the data. False if the data outlives a restart.
   virtual bool forget() = 0;
   /// The server has stopped: undoes what was in progress.

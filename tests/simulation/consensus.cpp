@@ -436,6 +436,14 @@ std::vector<back_end::user> consensus::users(std::string_view name) {
   return all;
 }
 
+std::vector<std::string> consensus::peers_at_latch(std::string_view name) {
+  std::vector<std::string> all;
+  const auto line = lines_.find(name);
+  if (line == lines_.end()) return all;
+  for (const auto& n : line->second.nodes) all.push_back(n.says.peer);
+  return all;
+}
+
 std::string consensus::describe(std::string_view name) {
   std::string text = std::string(name) + ":";
   for (const auto& p : at(name).nodes) {

@@ -22,6 +22,7 @@ class consensus final : public back_end {
   std::vector<std::string> names() override;
   std::string describe(std::string_view name) override;
   std::vector<user> users(std::string_view name) override;
+  std::vector<std::string> peers_at_latch(std::string_view name) override;
   bool forget() override { return false; }
 
  private:

@@ -48,6 +48,33 @@ void come_too_late(random_source& r, plan& p) {
   }
 }
 
+// Readers of a process wait for a writer elsewhere, some with a thread and some without. Those
+// without one are let in while the thread that acts for them waits for late answers.
+void let_readers_in_late(random_source& r, plan& p) {
+  set_up(p, 2, r.between(500, 1500) * millisecond);
+  if (p.store == store_kind::contenders) p.store = store_kind::told;
+  p.names = {{lock_kind::shared}, {lock_kind::mutex}, {lock_kind::mutex}};
+  p.network.slow_reply = static_cast<unsigned>(200 + r.below(300));
+  p.network.slowest_late = p.longest_lease() * 3 / 2;
+  p.network.until = r.between(10, 30) * second;
+  const auto reads = [&](bool without_a_thread) {
+    step s{.think = r.between(0, 200) * millisecond, .shared = true};
+    s.hold = r.between(0, 600) * millisecond;
+    if (without_a_thread) s.how = step::style::callback;
+    return s;
+  };
+  add_threads(r, p.processes[0], 1 + r.below(2), [&] { return reads(false); });
+  add_threads(r, p.processes[0], 1 + r.below(3), [&] { return reads(true); });
+  add_threads(r, p.processes[0], 1 + r.below(2), [&] {
+    step s{.think = r.between(0, 50) * millisecond, .name = 1 + r.below(2)};
+    s.how = step::style::callback;
+    return s;
+  });
+  add_threads(r, p.processes[1], 1, [&] {
+    return step{.think = r.between(0, 300) * millisecond, .hold = r.between(0, 300) * millisecond};
+  });
+}
+
 // An operator takes locks from holders at a cache, and answers are lost.
 void take_without_an_answer(random_source& r, plan& p) {
   set_up(p, 3, r.between(4, 12) * second);
@@ -79,6 +106,7 @@ void mix_orders(plan& p) {
     case theme::rows:
       if (!of_locks) return;
       if (r.one_in(12)) return take_all_in_any_order(r, p);
+      if (r.one_in(12)) return let_readers_in_late(r, p);
       if (p.store == store_kind::scripts && r.one_in(6)) return come_too_late(r, p);
       return;
     case theme::items:

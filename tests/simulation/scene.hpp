@@ -57,6 +57,7 @@ struct scene {
   void watch_conditions();
   void watch_users();
   void watch_users(std::size_t name, std::size_t at_store);
+  void watch_waiters(std::size_t name);
   void watch_places();
   void watch_grants();
   void watch_crowds();

@@ -130,6 +130,11 @@ class scripted_server final : public scripted {
     for (const auto& w : look_at_latch(name).waiting) all[to_string(w.owner)] = w.since_wall_at;
     return all;
   }
+  std::vector<std::string> peers_at_latch(std::string_view name) override {
+    std::vector<std::string> all;
+    for (const auto& w : look_at_latch(name).waiting) all.push_back(w.peer);
+    return all;
+  }
   void forget(bool all) override {
     ++changes_;
     all ? model_.flush() : model_.fail_over();

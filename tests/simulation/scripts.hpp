@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace simulation {
 
@@ -40,6 +41,7 @@ class scripted : public holdfast::store::session_store {
   virtual holdfast::store::permits_record look(std::string_view name) = 0;
   virtual std::optional<std::uint32_t> left_at_latch(std::string_view name) = 0;
   virtual std::map<std::string, std::int64_t> wait_at_latch(std::string_view name) = 0;
+  virtual std::vector<std::string> peers_at_latch(std::string_view name) = 0;
 };
 std::unique_ptr<scripted> make_scripted(scripts_at at);
 

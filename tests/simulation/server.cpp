@@ -430,6 +430,9 @@ class server::state_back_end : public back_end {
   std::optional<std::uint32_t> left_at_latch(std::string_view name) override {
     return of_.latch_of(name);
   }
+  std::vector<std::string> peers_at_latch(std::string_view name) override {
+    return of_.peers_in_latch(name);
+  }
   bool forget() override {
     of_.records_.clear();
     return true;
@@ -489,6 +492,9 @@ class server::script_back_end final : public state_back_end {
   }
   std::map<std::string, std::int64_t> wait_at_latch(std::string_view name) override {
     return scripts_->wait_at_latch(name);
+  }
+  std::vector<std::string> peers_at_latch(std::string_view name) override {
+    return scripts_->peers_at_latch(name);
   }
   bool forget() override {
     scripts_->forget(of_.world_.random().one_in(2));
@@ -776,14 +782,33 @@ bool server::first_one_fits(const holdfast::store::permits_record& r) {
   return used <= r.capacity;
 }
 
-std::optional<std::uint32_t> server::latch_of(std::string_view name) const {
+holdfast::store::countdown_record server::countdown_of(std::string_view name) const {
   const auto at = records_.find(name);
   if (at == records_.end()) return {};
   auto record = holdfast::family::decode(at->second);
-  const auto* const mine =
-      record ? std::get_if<holdfast::store::countdown_record>(&*record) : nullptr;
-  if (mine == nullptr || mine->count == 0) return {};
-  return mine->remaining;
+  auto* const mine = record ? std::get_if<holdfast::store::countdown_record>(&*record) : nullptr;
+  return mine == nullptr ? holdfast::store::countdown_record{} : std::move(*mine);
+}
+
+std::optional<std::uint32_t> server::latch_of(std::string_view name) const {
+  const auto latch = countdown_of(name);
+  if (latch.count == 0) return {};
+  return latch.remaining;
+}
+
+// The record need not show yet what has expired.
+std::vector<std::string> server::peers_in_latch(std::string_view name) const {
+  std::vector<std::string> all;
+  for (const auto& w : countdown_of(name).waiting) {
+    if (w.expires_at > time().now_at) all.push_back(w.peer);
+  }
+  return all;
+}
+
+std::map<int, std::size_t> server::waiters_at_latch(std::string_view name) {
+  std::map<int, std::size_t> all;
+  for (const auto& peer : back_->peers_at_latch(name)) ++all[number_of(peer)];
+  return all;
 }
 
 void server::show(std::span<const named_command> carried_out,

@@ -197,6 +197,8 @@ class server {
   std::map<std::string, std::int64_t> wait_at_latch(std::string_view name) {
     return back_->wait_at_latch(name);
   }
+  /// How many wait for the latch, by process, as far as the server shows them.
+  std::map<int, std::size_t> waiters_at_latch(std::string_view name);
   /// The data that the server keeps for ever.
   std::string for_ever() { return back_->for_ever(); }
   std::string ends_too_early() { return back_->ends_too_early(); }
@@ -262,6 +264,8 @@ class server {
       const holdfast::store::named_command& c);
   holdfast::store::permits_record barrier_of(std::string_view name);
   holdfast::store::permits_record record_of(std::string_view name) const;
+  holdfast::store::countdown_record countdown_of(std::string_view name) const;
+  std::vector<std::string> peers_in_latch(std::string_view name) const;
   std::optional<std::uint32_t> latch_of(std::string_view name) const;
   /// Of a record of locks.
   static bool first_one_fits(const holdfast::store::permits_record& r);

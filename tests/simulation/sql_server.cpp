@@ -199,6 +199,10 @@ bool sql_server::lets_one_wait_for_what_is_free(std::string_view name) {
   return !keeps_locks() && server::first_one_fits(of_.record_of(name));
 }
 
+std::vector<std::string> sql_server::peers_at_latch(std::string_view name) {
+  return keeps_locks() ? std::vector<std::string>{} : of_.peers_in_latch(name);
+}
+
 std::optional<std::uint32_t> sql_server::left_at_latch(std::string_view name) {
   return of_.latch_of(name);
 }

@@ -66,6 +66,7 @@ class sql_server final : public dialled_server {
   std::vector<user> users(std::string_view name) override;
   bool lets_one_wait_for_what_is_free(std::string_view name) override;
   std::optional<std::uint32_t> left_at_latch(std::string_view name) override;
+  std::vector<std::string> peers_at_latch(std::string_view name) override;
   std::string for_ever() override;
   bool forget() override;
   void stopped() override;

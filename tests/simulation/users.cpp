@@ -148,9 +148,32 @@ void scene::watch_users() {
   for (std::size_t i = 0; i < whole.names.size(); ++i) {
     const auto& n = whole.names[i];
     if (n.kind < lock_kind::latch) watch_users(i, n.store);
+    if (n.kind == lock_kind::latch || n.kind == lock_kind::condition) watch_waiters(i);
     for (std::size_t at = 0; n.kind == lock_kind::redlock && at < stores.size(); ++at) {
       watch_users(i, at);
     }
+  }
+}
+
+// Whoever waits no longer, for whatever reason, has left the queue. If its last request got no
+// answer, its entry expires only.
+void scene::watch_waiters(std::size_t i) {
+  if (!whole.calm() || whole.seed < ordering_seeds || whole.about == theme::endings) return;
+  const auto& n = whole.names[i];
+  auto& at = *stores[n.store];
+  auto there = n.kind == lock_kind::latch ? at.waiters_at_latch(name_of(i)) : at.users(name_of(i));
+  for (const auto* const p : processes) {
+    const auto many = static_cast<int>(there[p->number]);
+    const std::tuple<std::size_t, int, std::size_t> whose{i, p->number, n.store};
+    if (many <= users[{i, p->number}] || p->dead || p->running == 0) {
+      unaccounted_since.erase(whose);
+      continue;
+    }
+    const nanos since = unaccounted_since.try_emplace(whose, here.now()).first->second;
+    if (here.now() - since <= bound_of_waits()) continue;
+    rules.violated("whoever waits no longer has left the queue",
+                   "P" + std::to_string(p->number) + " with " + std::to_string(many) +
+                       " queue entries at " + name_of(i) + ": " + at_the_stores(name_of(i)));
   }
 }
 
