@@ -79,8 +79,8 @@ void let_readers_in_late(random_source& r, plan& p) {
 void take_without_an_answer(random_source& r, plan& p) {
   set_up(p, 3, r.between(4, 12) * second);
   p.names = {{lock_kind::mutex}};
-  p.network.lose_reply = static_cast<unsigned>(100 + r.below(400));
-  p.network.until = r.between(5, 20) * second;
+  p.network.lose_reply = static_cast<unsigned>(40 + r.below(160));
+  p.network.until = r.between(10, 30) * second;
   p.command_timeout = r.between(200, 1000) * millisecond;
   for (std::size_t i = 0; i < p.processes.size(); ++i) {
     auto& one = p.processes[i];
@@ -89,8 +89,47 @@ void take_without_an_answer(random_source& r, plan& p) {
     step s{.think = r.between(0, 600) * millisecond, .hold = one.lease / 2};
     s.wait = r.between(1, 4) * second;
     if (i == 0) s.forces = true, s.wait = 0, s.hold = 100 * millisecond;
-    give(one, std::vector<step>(4, s));
+    give(one, std::vector<step>(i == 0 ? 20 : 6, s));
   }
+}
+
+// ---- latches
+
+// Threads wait at a latch, and are stopped, or run out of time. It opens long after that.
+void leave_a_closed_latch(random_source& r, plan& p) {
+  set_up(p, 2, 3 * second);
+  for (auto& one : p.processes) one.keep = 0;
+  p.names = {{lock_kind::latch, static_cast<std::uint32_t>(2 + r.below(3))}};
+  step waits{.wait = 60 * second, .deed = static_cast<unsigned>(5 + r.below(3))};
+  for (auto more = 2 + r.below(3); more > 0; --more) {
+    waits.think = r.between(0, 300) * millisecond;
+    waits.how = r.one_in(3) ? step::style::callback : step::style::lease;
+    const nanos gives_up = r.between(20, 600) * millisecond;
+    (r.one_in(3) ? waits.wait : waits.stop_after) = gives_up;
+    give(p.processes[0], {waits});
+  }
+  remain(p.processes[0], 9 * second);
+  for (auto left = p.names[0].capacity; left > 0; --left)
+    give(p.processes[1], {step{.think = r.between(5, 8) * second, .weight = 1}});
+}
+
+// Threads begin to wait at a latch at the moment at which it opens.
+void come_as_a_latch_opens(random_source& r, plan& p) {
+  set_up(p, 2, 3 * second);
+  for (auto& one : p.processes) one.keep = 0;
+  p.names.assign(1 + r.below(4), name_plan{lock_kind::latch, 2});
+  for (std::size_t i = 0; i < p.names.size(); ++i) {
+    const nanos then = r.between(300, 900) * millisecond;
+    step waits{.name = i, .wait = 60 * second, .deed = static_cast<unsigned>(5 + r.below(3))};
+    for (auto more = 1 + r.below(3); more > 0; --more) {
+      waits.think = then - r.between(0, 2000) * microsecond;
+      give(p.processes[0], {waits});
+    }
+    give(p.processes[1], {step{.think = 100 * millisecond, .name = i, .weight = 1}});
+    step opens{.think = then - r.between(0, 2000) * microsecond, .name = i, .weight = 1};
+    give(p.processes[1], {opens});
+  }
+  remain(p.processes[0], 6 * second);
 }
 
 }  // namespace
@@ -104,7 +143,7 @@ void mix_orders(plan& p) {
     case theme::locks:
     case theme::scripts:
     case theme::rows:
-      if (!of_locks) return;
+      if (!of_locks) break;
       if (r.one_in(12)) return take_all_in_any_order(r, p);
       if (r.one_in(12)) return let_readers_in_late(r, p);
       if (p.store == store_kind::scripts && r.one_in(6)) return come_too_late(r, p);
@@ -112,9 +151,15 @@ void mix_orders(plan& p) {
     case theme::items:
       if (r.one_in(8)) take_without_an_answer(r, p);
       return;
+    case theme::meetings:
+    case theme::async:
+      break;
     default:
       return;
   }
+  if (p.names.back().kind != lock_kind::latch) return;
+  if (r.one_in(4)) return leave_a_closed_latch(r, p);
+  if (r.one_in(4)) come_as_a_latch_opens(r, p);
 }
 
 }  // namespace simulation

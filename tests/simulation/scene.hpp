@@ -58,6 +58,7 @@ struct scene {
   void watch_users();
   void watch_users(std::size_t name, std::size_t at_store);
   void watch_waiters(std::size_t name);
+  int most_entries(std::size_t name, int process) const;
   void watch_places();
   void watch_grants();
   void watch_crowds();

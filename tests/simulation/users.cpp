@@ -18,6 +18,18 @@ bool is_used(const plan& whole, const step& s, std::size_t name) {
 
 }  // namespace
 
+// Between its arrivals, too, a participant has a place at the barrier, and each thread is one.
+int scene::most_entries(std::size_t i, int process) const {
+  const auto now = users.find({i, process});
+  const int busy = now == users.end() ? 0 : now->second;
+  if (whole.names[i].kind != lock_kind::barrier) return busy;
+  const auto& all = whole.processes[static_cast<std::size_t>(process) - 1].threads;
+  return static_cast<int>(std::count_if(all.begin(), all.end(), [&](const auto& t) {
+    return std::any_of(t.steps.begin(), t.steps.end(),
+                       [&](const step& s) { return is_used(whole, s, i); });
+  }));
+}
+
 void scene::uses(const process& p, const step& s, bool so) {
   for (std::size_t i = 0; i < whole.names.size(); ++i) {
     if (!is_used(whole, s, i)) continue;
@@ -147,7 +159,8 @@ void scene::watch_users() {
   if (untidy) return;
   for (std::size_t i = 0; i < whole.names.size(); ++i) {
     const auto& n = whole.names[i];
-    if (n.kind < lock_kind::latch) watch_users(i, n.store);
+    const bool meets = n.kind == lock_kind::barrier && whole.seed >= ordering_seeds;
+    if (n.kind < lock_kind::latch || meets) watch_users(i, n.store);
     if (n.kind == lock_kind::latch || n.kind == lock_kind::condition) watch_waiters(i);
     for (std::size_t at = 0; n.kind == lock_kind::redlock && at < stores.size(); ++at) {
       watch_users(i, at);
@@ -185,7 +198,8 @@ void scene::watch_users(std::size_t i, std::size_t at_store) {
     if (!p->dead) all_disturbed = std::max(all_disturbed, disturbed(*p));
   }
   const auto there = stores[at_store]->users(name_of(i));
-  for (std::size_t k = 0; k <= processes.size(); ++k) {
+  const std::size_t first = whole.names[i].kind == lock_kind::barrier ? 1 : 0;
+  for (std::size_t k = first; k <= processes.size(); ++k) {
     const int number = static_cast<int>(k);
     const auto at = there.find(number);
     const auto many = at == there.end() ? 0 : static_cast<int>(at->second);
@@ -194,7 +208,7 @@ void scene::watch_users(std::size_t i, std::size_t at_store) {
     // session waits, its queue entry does not end either.
     const bool late = p != nullptr && stores[at_store]->late_at(*p) >= 0;
     const bool gone = p != nullptr && (p->dead || p->running == 0);
-    const int its = p == nullptr ? threads : users[{i, number}];
+    const int its = p == nullptr ? threads : most_entries(i, number);
     const bool open = p != nullptr && stores[at_store]->keeps_waiting(*p);
     if (many <= its || gone || late || open) {
       unaccounted_since.erase({i, number, at_store});
