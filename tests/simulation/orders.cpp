@@ -93,6 +93,32 @@ void take_without_an_answer(random_source& r, plan& p) {
   }
 }
 
+// ---- limiters
+
+// Tokens that hardly come back are taken and given back, and answers are lost.
+void give_back_without_an_answer(random_source& r, plan& p) {
+  set_up(p, 1 + r.below(2), 3 * second);
+  p.names = {{.kind = lock_kind::limiter,
+              .capacity = 1,
+              .burst = static_cast<std::uint32_t>(6 + r.below(20)),
+              .per = r.between(1000, 3000) * second}};
+  p.network.lose_reply = static_cast<unsigned>(50 + r.below(300));
+  p.network.until = r.between(10, 40) * second;
+  p.network.delivers_late = false;
+  p.command_timeout = r.between(200, 1000) * millisecond;
+  for (auto& one : p.processes) {
+    std::vector<step> all;
+    for (auto more = 12 + r.below(24); more > 0; --more) {
+      step s{.think = r.between(0, 300) * millisecond};
+      s.weight = static_cast<std::uint32_t>(1 + r.below(4));
+      s.deed = r.one_in(2) ? 0 : 3;
+      if (r.one_in(3)) s.how = step::style::callback;
+      all.push_back(s);
+    }
+    give(one, std::move(all));
+  }
+}
+
 // ---- latches
 
 // Threads wait at a latch, and are stopped, or run out of time. It opens long after that.
@@ -150,6 +176,13 @@ void mix_orders(plan& p) {
       return;
     case theme::items:
       if (r.one_in(8)) take_without_an_answer(r, p);
+      return;
+    case theme::rates:
+      if (p.names.size() == 1 && r.one_in(8)) give_back_without_an_answer(r, p);
+      return;
+    case theme::stores:
+      // The first node's clock is ahead, and not the last one's.
+      if (r.one_in(3)) p.clocks_apart = -p.clocks_apart;
       return;
     case theme::meetings:
     case theme::async:
