@@ -68,10 +68,12 @@ store::permits_command acquisition::acquire_command(bool wait) noexcept {
 }
 
 // Returns nothing if another thread's request for this acquisition was answered already. At the
-// last try, an answer that says "wait" is of no use, so the command is sent all the same.
+// last try, an answer that says "wait" is of no use, so the command is sent all the same. So it is
+// if the lease of that grant has ended before this acquisition came to it.
 std::optional<store::named_command> acquisition::command(bool last) {
   const bool settled = answer_ && *answer_ && !**answer_;
-  if (settled || (answer_ && !last)) return std::nullopt;
+  const bool ended = settled && grant_.valid_until <= session_.now();
+  if (answer_ && !ended && (settled || !last)) return std::nullopt;
   answer_.reset();
   return store::named_command{config_.name, acquire_command(!last)};
 }

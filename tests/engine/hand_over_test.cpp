@@ -122,6 +122,30 @@ TEST_F(hand_over, counts_no_longer_than_it_may_be_claimed) {
   EXPECT_LE(second_.asks.granted().valid_until, f_.clock->now() + claim);
 }
 
+/// The hold of the first contender, as another thread of its process gives it back.
+struct given_back final : holdfast::engine::transferable {
+  explicit given_back(const acquisition& of) : of_(of) {}
+  bool fits(const lock_config&) const noexcept override { return false; }
+  bool stays_in_process(holdfast::boot_time) const noexcept override { return false; }
+  bool lingers(holdfast::boot_time) const noexcept override { return false; }
+  std::chrono::nanoseconds linger() const noexcept override { return {}; }
+  const owner_id& owner() const noexcept override { return of_.owner(); }
+  const owner_id& secret() const noexcept override { return of_.granted().secret; }
+  void give_back() noexcept override {}
+  void forget() noexcept override {}
+
+ private:
+  const acquisition& of_;
+};
+
+TEST_F(hand_over, whose_lease_ends_before_the_waiter_comes_to_it_is_requested_again) {
+  ASSERT_TRUE(first_.holds());
+  ASSERT_TRUE(second_.asks.ask_instead_of(given_back(first_.asks)).value());
+  f_.clock->advance(31s);
+  EXPECT_TRUE(second_.holds());
+  EXPECT_GT(second_.asks.granted().valid_until, f_.clock->now());
+}
+
 TEST_F(hand_over, continues_from_waiter_to_waiter) {
   contender third{f_, mutex_named("m")};
   ASSERT_TRUE(first_.holds());
