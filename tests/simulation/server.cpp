@@ -200,8 +200,9 @@ class client final : public holdfast::store::session_store, private requester {
 
   // The driver sends those again that were too late.
   std::vector<result<permits_reply>> execute_batch(std::span<const named_command> batch) override {
+    const nanos until = of_.world_.now() + of_.is_.command_timeout;
     auto replies = execute_once(batch);
-    for (int more = 2; more > 0; --more) {
+    for (int more = 2; more > 0 && of_.world_.now() < until; --more) {
       std::vector<named_command> again;
       std::vector<std::size_t> whose;
       for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -210,6 +211,7 @@ class client final : public holdfast::store::session_store, private requester {
         whose.push_back(i);
       }
       if (again.empty()) break;
+      answer_by_ = until;
       auto second = execute_once(again);
       for (std::size_t i = 0; i < whose.size(); ++i) replies[whose[i]] = std::move(second[i]);
     }
@@ -274,11 +276,16 @@ class client final : public holdfast::store::session_store, private requester {
   static bool came_late(const result<Reply>& r) {
     return !r && r.error().what.find("HOLDFAST_LATE") != std::string::npos;
   }
-  // A request that was too late by the server's clock gets another limit, and is sent again.
+  // A request that was too late by the server's clock gets another limit, and is sent again. All
+  // of that takes no longer than one command may.
   template <class Ask>
-  static std::invoke_result_t<Ask> in_time(Ask ask_once) {
+  std::invoke_result_t<Ask> in_time(Ask ask_once) {
+    const nanos until = of_.world_.now() + of_.is_.command_timeout;
     auto reply = ask_once();
-    for (int more = 2; more > 0 && came_late(reply); --more) reply = ask_once();
+    for (int more = 2; more > 0 && came_late(reply) && of_.world_.now() < until; --more) {
+      answer_by_ = until;
+      reply = ask_once();
+    }
     return reply;
   }
   static owned copy(std::string_view name, const permits_command& c) {
@@ -378,7 +385,7 @@ void requester::begin(const std::shared_ptr<exchange>& what) {
 
 // Several threads may wait for an answer that another thread began to wait for.
 void requester::await(exchange& what) {
-  const nanos until = of_.world_.now() + of_.is_.command_timeout;
+  const nanos until = std::min(of_.world_.now() + of_.is_.command_timeout, what.answer_by);
   while (!what.over) {
     what.waiting = world::self();
     (void)of_.world_.block(what.then == nullptr ? until : of_.world_.now() + millisecond);

@@ -88,6 +88,7 @@ struct exchange {
   /// Scripts, by the server's clock: until when it may be carried out, and until when the server
   /// carries out no earlier ones any more; zero: no limit.
   std::int64_t until = 0, none_before = 0;
+  nanos answer_by = never;           ///< its client waits no longer
   std::int64_t arrived_at = 0;       ///< by the server's clock
   std::optional<std::int64_t> late;  ///< refused: what the server said of the name's earlier ones
   fiber* waiting = nullptr;
@@ -330,6 +331,7 @@ class requester {
     auto what = std::make_shared<exchange>();
     what->label = std::move(what_for);
     what->never_late = never_late;
+    what->answer_by = std::exchange(answer_by_, never);
     what->asks = asks;
     what->carry_out = [reply, carry_out = std::move(carry_out)] { *reply = carry_out(); };
     begin(what);
@@ -345,6 +347,7 @@ class requester {
 
   server& of_;
   std::shared_ptr<connection> by_;
+  nanos answer_by_ = never;  ///< of the next request
 };
 
 }  // namespace simulation
