@@ -3,10 +3,15 @@
 namespace holdfast::c_abi {
 
 void lease_handle::on_close() noexcept {
-  std::shared_ptr<const void> last;  // a session is destroyed without the mutex
+  std::shared_ptr<const void> last;  // ends after the release, and without the mutex
+  std::unique_ptr<held> what;
   const std::lock_guard guard{mutex_};
   closed_ = true;
   last.swap(session_);
+  if (emptied_) return;
+  close_to_others();
+  gives_up_ = inside_ > 0;
+  if (!gives_up_) what = std::move(held_);
 }
 
 std::shared_ptr<const void> lease_handle::session_kept() {
@@ -29,6 +34,11 @@ void lease_handle::go() noexcept {
   std::unique_lock guard{mutex_};
   if (--inside_ > 0) return;
   nobody_.notify_all();
+  if (gives_up_) {
+    const auto what = std::move(held_);
+    guard.unlock();
+    return;
+  }
   if (!then_) return;
   const auto then = std::exchange(then_, {});
   auto what = std::move(held_);
@@ -156,7 +166,7 @@ extern "C" {
 int holdfast_lease_info_of(holdfast_lease* lease, holdfast_lease_info* info, holdfast_error* why) {
   return guarded(why, [&] {
     out_struct there(info, "info");
-    lease_of(lease)->with([&](held& l) {
+    lease_of(lease)->read([&](held& l) {
       const auto fences = l.fences();
       there->fence = fences.empty() ? 0 : fences.front();
       there->state = state_of(l.state());
@@ -171,7 +181,7 @@ int holdfast_lease_fences(holdfast_lease* lease, uint64_t* fences, uint32_t* cou
                           holdfast_error* why) {
   return guarded(why, [&] {
     auto& room = out(count, "count");
-    const auto found = lease_of(lease)->with([](held& l) { return l.fences(); });
+    const auto found = lease_of(lease)->read([](held& l) { return l.fences(); });
     const auto fits = room;
     room = static_cast<uint32_t>(found.size());
     if (fits < room) refuse(holdfast::errc::invalid_argument, "fences: too little room");
@@ -180,7 +190,7 @@ int holdfast_lease_fences(holdfast_lease* lease, uint64_t* fences, uint32_t* cou
 }
 
 int holdfast_lease_check(holdfast_lease* lease, holdfast_error* why) {
-  return guarded(why, [&] { lease_of(lease)->with([](held& l) { l.check(); }); });
+  return guarded(why, [&] { lease_of(lease)->read([](held& l) { l.check(); }); });
 }
 
 int holdfast_lease_extend(holdfast_lease* lease, int64_t lease_ms, holdfast_error* why) {

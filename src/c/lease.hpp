@@ -88,7 +88,8 @@ inline std::unique_ptr<held> as_held(quorum_lease l) {
 }
 
 /// Empty after the release, and while a condition uses the lease. Many calls may use the lease at
-/// the same time, and a call that hangs does not hold up the others.
+/// the same time, and a call that hangs does not hold up the others. The lease of a closed handle
+/// is released at once, or at the end of the last call that may ask the store.
 class lease_handle final : public handle {
  public:
   /// The handle of a mutex's lease also owns its session until it is closed: a wait for a condition
@@ -102,7 +103,15 @@ class lease_handle final : public handle {
   /// Calls `use` with the lease; throws errc::not_owner if the handle is empty.
   template <class F>
   auto with(F&& use) {
+    const call_under_way here(call_under_way::in::a_release);  // if the lease is closed meanwhile
     const visit inside(*this);
+    return use(*held_);
+  }
+  /// The same for what is known without the store: others wait until `use` has returned.
+  template <class F>
+  auto read(F&& use) {
+    const std::lock_guard guard{mutex_};
+    require_present();
     return use(*held_);
   }
   /// Empties the handle, and returns the lease. Waits for the calls under way.
@@ -151,6 +160,7 @@ class lease_handle final : public handle {
   std::size_t inside_ = 0;
   bool emptied_ = false;  ///< held_ is only for calls under way
   bool closed_ = false;
+  bool gives_up_ = false;  ///< the last call under way releases the lease
   receiver then_{};
   std::shared_ptr<const void> session_;
   std::unique_ptr<held> held_;

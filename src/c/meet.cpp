@@ -41,7 +41,7 @@ namespace {
 class condition_wait {
  public:
   explicit condition_wait(void* key) : of_(lease_of(key)), key_(key) {
-    of_->with([](held& l) {
+    of_->read([](held& l) {
       if (!as_single(l).of_a_mutex())
         refuse(errc::not_owner, "the lease does not belong to a mutex");
     });

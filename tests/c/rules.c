@@ -5,7 +5,8 @@
  * - rules URL --release: a release while another waits; prints the error's text if it fails.
  * - rules URL --hangs: calls of a server that the caller stops and resumes, when told to.
  * - rules URL --unconfirmed: the same for a lease that is closed without its answer.
- * - rules URL --ends-in-release, --ends-in-close: the same while the end of the program waits.
+ * - rules URL --ends-in-release, --ends-in-close, --ends-in-extend: the same while the end of the
+ *   program waits.
  * - rules --layout: prints sizes and offsets of the structs, for the bindings' tests. */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
@@ -2060,15 +2061,28 @@ static void* closes(void* lease) {
   return lease;
 }
 
-struct end_of_a_program {
-  int stat; /* a file that shows what its thread does */
+struct thread_of_a_program {
+  holdfast_lease* lease;
+  int stat; /* a file that shows what the thread does */
   int is_over;
 };
 
-static void* ends(void* of) {
-  struct end_of_a_program* mine = of;
+static void begin(struct thread_of_a_program* mine) {
   __atomic_store_n(&mine->stat, open("/proc/thread-self/stat", O_RDONLY), __ATOMIC_RELEASE);
+}
+
+static void* ends(void* of) {
+  struct thread_of_a_program* mine = of;
+  begin(mine);
   holdfast_close_all();
+  __atomic_store_n(&mine->is_over, 1, __ATOMIC_RELEASE);
+  return NULL;
+}
+
+static void* extends(void* of) {
+  struct thread_of_a_program* mine = of;
+  begin(mine);
+  CHECK(holdfast_lease_extend(mine->lease, 0, NULL) == HOLDFAST_OK);
   __atomic_store_n(&mine->is_over, 1, __ATOMIC_RELEASE);
   return NULL;
 }
@@ -2080,6 +2094,13 @@ static int is_asleep(int thread_stat) {
   return name_ends != NULL && name_ends[2] == 'S';
 }
 
+static void until_it_sleeps(const struct thread_of_a_program* one) {
+  while (!__atomic_load_n(&one->is_over, __ATOMIC_ACQUIRE) &&
+         !is_asleep(__atomic_load_n(&one->stat, __ATOMIC_ACQUIRE)))
+    (void)sched_yield();
+  CHECK(!__atomic_load_n(&one->is_over, __ATOMIC_ACQUIRE));
+}
+
 /* While the server hangs, the end waits for the other thread. */
 static int an_end_while_a_thread_gives_up_its_lease(void* (*gives_up)(void*)) {
   OK(holdfast_open(url, &options, &store, &why));
@@ -2088,12 +2109,28 @@ static int an_end_while_a_thread_gives_up_its_lease(void* (*gives_up)(void*)) {
   pthread_t threads[2];
   CHECK(pthread_create(&threads[0], NULL, gives_up, lease) == 0);
   while (holdfast_lease_check(lease, NULL) != HOLDFAST_NOT_OWNER) (void)sched_yield();
-  struct end_of_a_program end = {-1, 0};
+  struct thread_of_a_program end = {NULL, -1, 0};
   CHECK(pthread_create(&threads[1], NULL, ends, &end) == 0);
-  while (!__atomic_load_n(&end.is_over, __ATOMIC_ACQUIRE) &&
-         !is_asleep(__atomic_load_n(&end.stat, __ATOMIC_ACQUIRE)))
-    (void)sched_yield();
-  CHECK(!__atomic_load_n(&end.is_over, __ATOMIC_ACQUIRE));
+  until_it_sleeps(&end);
+  in_turn("ends");
+  for (int i = 0; i < 2; ++i) CHECK(pthread_join(threads[i], NULL) == 0);
+  return 0;
+}
+
+/* The same for a thread whose call releases the lease, because another thread closed it. */
+static int an_end_while_a_thread_extends_its_closed_lease(void) {
+  OK(holdfast_open(url, &options, &store, &why));
+  const holdfast_lock_options a_minute = {.size = sizeof a_minute, .lease_ms = 60000};
+  holdfast_lock* lock = NULL;
+  OK(holdfast_mutex(store, "m", &a_minute, &lock, &why));
+  struct thread_of_a_program extension = {taken(lock), -1, 0}, end = {NULL, -1, 0};
+  in_turn("held");
+  pthread_t threads[2];
+  CHECK(pthread_create(&threads[0], NULL, extends, &extension) == 0);
+  until_it_sleeps(&extension);
+  OK(holdfast_close(extension.lease, &why));
+  CHECK(pthread_create(&threads[1], NULL, ends, &end) == 0);
+  until_it_sleeps(&end);
   in_turn("ends");
   for (int i = 0; i < 2; ++i) CHECK(pthread_join(threads[i], NULL) == 0);
   return 0;
@@ -2119,6 +2156,8 @@ int main(int argc, char** argv) {
     return an_end_while_a_thread_gives_up_its_lease(releases);
   if (strcmp(argv[2], "--ends-in-close") == 0)
     return an_end_while_a_thread_gives_up_its_lease(closes);
+  if (strcmp(argv[2], "--ends-in-extend") == 0)
+    return an_end_while_a_thread_extends_its_closed_lease();
   for (int i = 0; i < 3 && argc == 5; ++i) nodes_urls[i] = i == 0 ? url : argv[2 + i];
   for (size_t i = 0; i < count; ++i) {
     if (strcmp(rules[i].name, argv[2]) != 0) continue;

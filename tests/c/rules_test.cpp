@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
+#include <holdfast/session.hpp>
 #include <iterator>
 #include <memory>
 #include <regex>
@@ -92,6 +93,7 @@ void expect_to_survive_a_stop(const std::string& mode, const std::string& timeou
   ASSERT_EQ(said, says);
   user.tell("\n");
   EXPECT_EQ(user.wait(), 0) << user.err.rest();
+  EXPECT_TRUE(holdfast::open(server.url()).show("m").holders.empty());
 }
 
 TEST(c_library, returns_unavailable_while_a_server_hangs_and_the_lease_is_suspect) {
@@ -108,6 +110,10 @@ TEST(c_library, waits_at_the_end_for_another_thread_that_releases_its_lease) {
 
 TEST(c_library, waits_at_the_end_for_another_thread_that_closes_its_lease) {
   expect_to_survive_a_stop("--ends-in-close", "60s", "ends");
+}
+
+TEST(c_library, waits_at_the_end_for_another_thread_that_extends_a_lease_that_was_closed) {
+  expect_to_survive_a_stop("--ends-in-extend", "60s", "ends");
 }
 
 /// All matches of the expression's group.

@@ -72,7 +72,9 @@ const char* holdfast_version(void);
 const char* holdfast_words(int code);
 
 /// Closes a handle of any type. The object behind it ends when the last call that uses it has
-/// returned. A lease is released, and failures are not reported (one round trip). A session ends
+/// returned. A lease is released, and failures are not reported (one round trip). If a call of
+/// another thread asks the store for that lease (holdfast_lease_extend, holdfast_downgrade), that
+/// call releases it at its end. A session ends
 /// when it and everything that was made with it are closed: then calls with a queue that still wait
 /// on it end with HOLDFAST_CANCELLED. The end of a session, of a barrier that has participants and
 /// of a lock that lingers costs a round trip, too; if the store does not answer, its time-outs.
