@@ -3,6 +3,7 @@
 #   --only       builds only the test programs of these folders of tests/
 #   CTEST OPTION chooses the entries of CTest to run
 # TEST_JOBS: how many entries run at once.
+# HOLDFAST_DELAYS: a seed; random calls of the tests, and of what they start, take up to 150 ms longer (tests/harness/preload).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 lane=$1
@@ -14,6 +15,7 @@ if [[ ${1:-} == --only ]]; then
 fi
 echo "---- lane $lane: build"
 scripts/build.sh "$lane" "${targets[@]}"
+[[ -z ${HOLDFAST_DELAYS:-} ]] || scripts/build.sh "$lane" holdfast_random_delays
 
 echo "---- lane $lane: test"
 results=$PWD/build/$lane/tests/results
@@ -37,7 +39,9 @@ for ((i = 0; i < 100; i++)); do /bin/true; done
 [[ " $* " == *" nightly "* ]] || set -- --label-exclude nightly "$@"
 printf '{"version": {"major": 1, "minor": 0}, "local": [{"waiting": [{"id": "0", "slots": %d}]}]}' $((2 * $(nproc))) >"$results/slots.json"
 status=0
+[[ -z ${HOLDFAST_DELAYS:-} ]] || export LD_PRELOAD=$PWD/build/$lane/tests/libholdfast_random_delays.so
 ctest --preset "$lane" --no-label-summary --parallel "${TEST_JOBS:-$((per_processor * $(nproc)))}" \
   --resource-spec-file "$results/slots.json" --output-junit "$results/ctest.junit" "$@" || status=$?
+unset LD_PRELOAD
 python3 -B scripts/summary.py "build/$lane" || status=1
 exit "$status"
