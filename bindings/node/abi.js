@@ -199,7 +199,8 @@ function room(struct) {
 const UNDER_WAY = -1;  // no call ends with this code
 const CODE_AT = koffi.offsetof(types.error, 'code');
 
-// Rooms that no call uses. They are outside of JavaScript's heap, so a new one for each call would cost more than most calls.
+// Rooms that no call uses. They are outside of JavaScript's heap, so a new one for each call would cost more than most calls. Many calls
+// may wait for their turn at the same time, so not all of their handles are kept.
 const whys = [];
 const handles = [];
 
@@ -292,7 +293,7 @@ function callAside(name, ...args) {
       if (failed) return reject(failed);
       if (code !== 0) return reject(errorOf(code, why));
       if (there) there[0] = granted();
-      handles.push(handle);
+      if (handles.length < MOST_ASIDE) handles.push(handle);
       resolve();
     };
     const go = () => {

@@ -86,6 +86,20 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       assert.equal(made, 0);
     });
 
+    rule('many calls at the same time leave no more memory behind than those that can have begun', async (here) => {
+      const semaphore = here.semaphore('s', 1), allocate = Buffer.alloc, many = 1000;
+      const all = () => Promise.all(Array.from({length: many}, () => semaphore.available()));
+      await all();
+      let made = 0;
+      Buffer.alloc = (...size) => { ++made; return allocate(...size); };
+      try {
+        await all();
+      } finally {
+        Buffer.alloc = allocate;
+      }
+      assert.ok(made >= many - 128, `${made}`);
+    });
+
     rule('calls that fail at the same time have their own errors', async (here, there) => {
       const names = ['a', 'b', 'c'];
       const held = await Promise.all(names.map((name) => there.mutex(name).acquire()));
