@@ -379,6 +379,8 @@ status hold::release(std::shared_ptr<hold> self, wants w) noexcept try {
   auto& client = here.client_;
   const bool observed = client.options().observer != nullptr;
   std::shared_ptr<transferable> over = std::move(self);
+  // If this returns true, another thread may have ended the hold. Then only event_of keeps the
+  // session, if there is an observer.
   if (!here.config_->local_queue->pass_on(over, observed ? &event_of : nullptr)) {
     return here.end(was::in_use, w);
   }

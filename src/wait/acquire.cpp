@@ -68,8 +68,8 @@ store::permits_command acquisition::acquire_command(bool wait) noexcept {
 }
 
 // Returns nothing if another thread's request for this acquisition was answered already. At the
-// last try, an answer that says "wait" is of no use, so the command is sent all the same. So it is
-// if the lease of that grant has ended before this acquisition came to it.
+// last try, an answer that says "wait" is of no use, so the command is sent all the same. It is
+// also sent if the answer was a grant, and the lease of that grant has ended since.
 std::optional<store::named_command> acquisition::command(bool last) {
   const bool settled = answer_ && *answer_ && !**answer_;
   const bool ended = settled && grant_.valid_until <= session_.now();
