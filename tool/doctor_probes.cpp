@@ -41,7 +41,8 @@ std::string remedy_for(const error& e) {
   const bool is_file = e.store().starts_with("sqlite:");
   const bool lacks_rights = e.reason() == errc::not_permitted || e.reason() == errc::read_only;
   if (is_file && lacks_rights)
-    return "give this user the right to write: docs/stores/sqlite.md#several-users says how";
+    return "name a file that this user may write; docs/stores/sqlite.md#several-users says how to "
+           "give the right";
   switch (e.reason()) {
     case errc::unavailable:
       if (is_file)

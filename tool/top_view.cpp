@@ -350,9 +350,11 @@ std::vector<std::string> top_view::table_lines(screen_size size, wall_clock::tim
                   size.columns);
     out.push_back(here ? emphasized(line, reverse_on) : line);
   }
-  if (shown_.empty())
-    out.emplace_back(state_.health.round.count() == 0 ? " asking the store …"
-                                                      : ' ' + no_names_text(which_, filter_));
+  if (shown_.empty()) {
+    const bool asking = state_.health.round.count() == 0;
+    const std::string why = asking ? "asking the store …" : no_names_text(which_, filter_);
+    out.push_back(shortened(' ' + why, size.columns));
+  }
   return out;
 }
 

@@ -299,14 +299,19 @@ TEST_F(top_table, no_line_is_wider_than_the_terminal_and_none_is_missing) {
   s.names.push_back(lock(std::string(255, 'n'), {person("e", 1s)}));
   s.names.push_back(lock("日本日本日本日本日本日本日本日本日本日本", {person("e", 1s)}));
   view.update(s);
-  for (const std::size_t columns : {1u, 2u, 10u, 40u, 79u, 80u, 200u}) {
-    for (const std::size_t rows : {1u, 3u, 5u, 24u}) {
-      const auto now = lines({columns, rows});
-      EXPECT_GE(now.size(), rows);
-      for (const auto& line : now)
-        EXPECT_LE(columns_of(line), std::max<std::size_t>(columns, 2)) << columns << ' ' << line;
+  const auto check = [&] {
+    for (const std::size_t columns : {1u, 2u, 10u, 40u, 79u, 80u, 200u}) {
+      for (const std::size_t rows : {1u, 3u, 5u, 24u}) {
+        const auto now = lines({columns, rows});
+        EXPECT_GE(now.size(), rows);
+        for (const auto& line : now)
+          EXPECT_LE(columns_of(line), std::max<std::size_t>(columns, 2)) << columns << ' ' << line;
+      }
     }
-  }
+  };
+  check();
+  press("/a text that no name has\r");
+  check();
 }
 
 }  // namespace holdfast::tool::top_view_test
