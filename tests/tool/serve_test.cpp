@@ -434,6 +434,8 @@ TEST_F(serve, metrics_are_those_of_holdfast_metrics) {
   page p(*this, {});
   holder h(*this, {"deploy"});
   harness::eventually("it is seen", [&] { return p.get("/api/locks")["locks"].size() == 1; });
+  harness::eventually("a command about one name is measured",
+                      [&] { return p.get("/api/health")["round_trip_seconds"] > 0; });
   const said metrics = p.ask("GET /metrics");
   EXPECT_NE(metrics.head.find("Content-Type: application/openmetrics-text"), std::string::npos);
   // All but the values: the families with their types, units and helps, and each series.
