@@ -7,7 +7,7 @@ CHECKED := kernel|engine|simulation|conformance\.(without_store|memory|sqlite|re
 # ten more processes.)
 export PATH := /usr/bin:/bin:$(PATH)
 
-.PHONY: help demo install test test-all test-nightly test-delayed test-browser check soak chaos mutants bench bench-quick \
+.PHONY: help demo install test test-all test-nightly delayed-tests test-browser check soak chaos mutants bench bench-quick \
   bench-growth bench-languages docs docs-check lint lint-quick format clean $(LANES:%=test-%) package deb test-deb test-deploy release-check
 
 help:
@@ -18,7 +18,7 @@ help:
 	@echo "make check     while you work: kernels, engine, simulator, and the conformance rules on memory, SQLite and one Redis"
 	@echo "make test-LANE one lane of $(LANES); clang compiles every source by itself"
 	@echo "make test-nightly  what \"make test\" leaves out, because it costs too much"
-	@echo "make test-delayed  the tests, while random calls of tests, programs and servers take longer"
+	@echo "make delayed-tests  the tests, while random calls of tests, programs and servers take longer"
 	@echo "make test-browser  the page of holdfast serve in a headless Chromium"
 	@echo "make soak      look for new failures in the simulator until stopped (docs/testing.md)"
 	@echo "make chaos     kills, stops, cuts and failovers on a real server (STORE=redis MINUTES=3; docs/reliability.md)"
@@ -79,7 +79,7 @@ test-nightly:
 
 # A machine that is busy with other work, as far as the tests can tell: random calls take longer. DELAYS is the seed.
 DELAYED := engine|primitive|store|conformance|interop|tool|c|fault|fleet|python|observe|drivers
-test-delayed:
+delayed-tests:
 	scripts/install-deps.sh test
 	HOLDFAST_DELAYS=$(or $(DELAYS),$$(date +%s)) scripts/lane.sh gcc -R '^($(DELAYED))(\.|$$)'
 

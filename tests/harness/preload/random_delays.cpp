@@ -12,7 +12,7 @@
 #include <ctime>
 #include <memory>
 
-// Preloaded into the tests, and into the programs and servers that they start (make test-delayed):
+// Preloaded into the tests, and into the programs and servers that they start (make delayed-tests):
 // random calls take longer, as on a machine that is busy with other work. $HOLDFAST_DELAYS is the
 // seed. A test that fails then depends on when something happens, or the product does.
 namespace {
