@@ -79,13 +79,6 @@ std::string without_its_value(const std::string& said, const std::string& comman
          " --help shows how it is written";
 }
 
-/// CLI11's messages may have several lines; people get one.
-std::string one_line(std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  while (text.ends_with(' ')) text.pop_back();
-  return text;
-}
-
 /// Where a word is missing, an unknown option may have been meant as the name.
 std::string how_to_write(const CLI::App& app) {
   const words rest = app.remaining();

@@ -242,20 +242,9 @@ int flash_sale(const settings& s) {
   return all_kept(results) ? exit_code::ok : 1;
 }
 
-/// Messages of a server may have several lines.
-std::string one_line(std::string_view text) {
-  std::string line;
-  for (const char c : text) {
-    const bool blank = c == ' ' || c == '\n' || c == '\t';
-    if (!blank || !line.ends_with(' ')) line += blank ? ' ' : c;
-  }
-  return escaped(line);
-}
-
 int say(int code, std::string_view message) {
-  constexpr std::string_view library = "holdfast: ";  // the beginning of its messages
-  if (message.starts_with(library)) message.remove_prefix(library.size());
-  std::fprintf(stderr, "holdfast demo: %s\n", one_line(message).c_str());
+  const std::string line = escaped(one_line(unsigned_message(message)));
+  std::fprintf(stderr, "holdfast demo: %s\n", line.c_str());
   return code;
 }
 

@@ -116,6 +116,19 @@ std::string_view unsigned_message(std::string_view text) {
   return text;
 }
 
+std::string one_line(std::string_view text) {
+  constexpr std::string_view blank = " \t\n";
+  std::string line;
+  while (true) {
+    text.remove_prefix(std::min(text.find_first_not_of(blank), text.size()));
+    const auto end = std::min(text.find('\n'), text.size());
+    line += text.substr(0, text.substr(0, end).find_last_not_of(blank) + 1);
+    text.remove_prefix(end);
+    if (text.find_first_not_of(blank) == text.npos) return line;
+    line += ' ';
+  }
+}
+
 std::string rfc3339(std::chrono::system_clock::time_point t) {
   using namespace std::chrono;
   const auto ms = floor<milliseconds>(t.time_since_epoch());

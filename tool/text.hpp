@@ -17,6 +17,10 @@ std::string printable(std::string_view text);
 /// A message of the library without its signature, to be put after our own.
 std::string_view unsigned_message(std::string_view text);
 
+/// For messages of others, which may have several lines: a line's end, and the indentation of the
+/// next line, become one space.
+std::string one_line(std::string_view text);
+
 /// `2024-05-01T12:30:00.250Z`
 std::string rfc3339(std::chrono::system_clock::time_point t);
 

@@ -168,8 +168,8 @@ void scene::watch_users() {
   }
 }
 
-// Whoever waits no longer, for whatever reason, has left the queue. If its last request got no
-// answer, its entry expires only.
+// A wait that has ended, for whatever reason, is in no queue. If its last request got no answer,
+// its entry stays until it expires.
 void scene::watch_waiters(std::size_t i) {
   if (!whole.calm() || whole.seed < ordering_seeds || whole.about == theme::endings) return;
   const auto& n = whole.names[i];
@@ -184,7 +184,7 @@ void scene::watch_waiters(std::size_t i) {
     }
     const nanos since = unaccounted_since.try_emplace(whose, here.now()).first->second;
     if (here.now() - since <= bound_of_waits()) continue;
-    rules.violated("whoever waits no longer has left the queue",
+    rules.violated("a wait that has ended is in no queue",
                    "P" + std::to_string(p->number) + " with " + std::to_string(many) +
                        " queue entries at " + name_of(i) + ": " + at_the_stores(name_of(i)));
   }

@@ -29,6 +29,14 @@ TEST(text, text_that_could_move_the_cursor_is_escaped_and_quoted) {
   EXPECT_EQ(printable(std::string("a\0b", 3)), "\"a\\x00b\"");
 }
 
+TEST(text, several_lines_become_one) {
+  EXPECT_EQ(one_line("refused\n\tIs the  server\n\n running? \n"),
+            "refused Is the  server running?");
+  EXPECT_EQ(one_line("one line"), "one line");
+  EXPECT_EQ(one_line(" \n"), "");
+  EXPECT_EQ(one_line(""), "");
+}
+
 TEST(text, broken_utf8_is_escaped_byte_by_byte) {
   EXPECT_EQ(printable("\xff"), "\"\\xff\"");
   EXPECT_EQ(printable("\xc0\xaf"), "\"\\xc0\\xaf\"");           // overlong
