@@ -15,6 +15,7 @@ function(holdfast_c_library)
     FILES "${PROJECT_SOURCE_DIR}/include/holdfast/holdfast.h" ${headers})
   target_link_libraries(holdfast_c PRIVATE ${HOLDFAST_FOR_PROGRAMS})
   target_link_options(holdfast_c PRIVATE "LINKER:--version-script=${map}")
+  holdfast_stays_loaded(holdfast_c)
   if(NOT HOLDFAST_SANITIZE)  # a sanitizer's functions are in the program, so symbols stay undefined
     target_link_options(holdfast_c PRIVATE LINKER:--no-undefined)
   endif()

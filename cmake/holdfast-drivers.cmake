@@ -53,6 +53,7 @@ function(holdfast_shared_library)
   _holdfast_link_clients(holdfast_shared ${linked})
   # Symbolic: calls inside the library are direct, so the dynamic linker need not look them up when a program starts.
   target_link_options(holdfast_shared PRIVATE "LINKER:--version-script=${map}" LINKER:--no-undefined LINKER:-Bsymbolic)
+  holdfast_stays_loaded(holdfast_shared)
   set_target_properties(holdfast_shared PROPERTIES EXPORT_NAME shared OUTPUT_NAME holdfast LINKER_LANGUAGE CXX
     LINK_DEPENDS "${map}" LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib"
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} INSTALL_RPATH "$ORIGIN")

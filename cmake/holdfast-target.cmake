@@ -66,6 +66,13 @@ function(holdfast_hurry target)
   endif()
 endfunction()
 
+# holdfast_stays_loaded(<target>): dlclose() leaves this shared library in memory, because its threads run until the process ends.
+function(holdfast_stays_loaded target)
+  if(NOT APPLE)
+    target_link_options(${target} PRIVATE LINKER:-z,nodelete)
+  endif()
+endfunction()
+
 # holdfast_unite(<target>): compiles up to HOLDFAST_UNITY sources of the target as one, so that their headers are read once.
 function(holdfast_unite target)
   if(HOLDFAST_UNITY)

@@ -28,6 +28,7 @@
 ///     parent: open new handles there.
 ///   - Handles that are open when the process ends are not released: the store frees the locks when
 ///     it sees the death of the process, or when the lease ends.
+///   - dlclose() leaves the library in memory: its threads run until the process ends.
 #include <holdfast/c/error.h>
 #include <holdfast/c/lease.h>
 #include <holdfast/c/limit.h>

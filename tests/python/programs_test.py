@@ -121,6 +121,18 @@ kept = store.mutex('m', timeout=30).acquire()
         self.assertEqual(program.returncode, 0)
         self.assertEqual(self.here.show("m").holders, 0)
 
+    def test_a_library_that_is_unloaded_stays_in_memory_for_its_threads(self):
+        program = self.run_python("""
+import _ctypes
+lease = store.mutex('m').acquire()
+_ctypes.dlclose(holdfast._abi._library._handle)
+lease.check()
+lease.release()
+print('released')
+""")
+        out, err = program.communicate(timeout=60)
+        self.assertEqual((out, program.returncode), ("released\n", 0), err)
+
     def test_a_program_that_ends_while_a_daemon_thread_waits_leaves_no_lease(self):
         for wait in ("mutex('m').acquire()", "mutex('m').acquire(timeout=3600, stop=holdfast.Stop())", "semaphore('s', 1).acquire()"):
             program = self.run_python(f"""
