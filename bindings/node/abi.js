@@ -199,8 +199,13 @@ function room(struct) {
 const UNDER_WAY = -1;  // no call ends with this code
 const CODE_AT = koffi.offsetof(types.error, 'code');
 
+// Rooms that no call uses. They are outside of JavaScript's heap, so a new one for each call would cost more than most calls. Many calls
+// may wait for their turn at the same time, so not all of their handles are kept.
+const whys = [];
+const handles = [];
+
 function newWhy() {
-  const why = room('error');
+  const why = whys.pop() ?? room('error');
   why.writeInt32LE(UNDER_WAY, CODE_AT);
   return why;
 }
@@ -221,6 +226,7 @@ function call(name, ...args) {
   const why = newWhy();
   const code = functions[name](...plain(name, args), why);
   if (code !== 0) throw errorOf(code, why);
+  whys.push(why);
 }
 
 /** As call(), for a function whose last parameter receives a new handle. Returns that handle. */
@@ -249,7 +255,8 @@ function begin(name, args, granted, then) {
   beginChecked(name, plain(name, args), args, granted, then);
 }
 
-/** A Handle in `kept` is not collected before the call has ended. If koffi refuses the call, it calls back at once, or throws. */
+/** A Handle in `kept` is not collected before the call has ended. If koffi refuses the call, it calls back at once, or throws. Nothing may
+ *  use `why` after `then`: the next call writes to it. */
 function beginChecked(name, checked, kept, granted, then) {
   const call = {why: newWhy(), granted};
   underWay.add(call);
@@ -258,6 +265,7 @@ function beginChecked(name, checked, kept, granted, then) {
       kept.length = 0;  // kept until here
       underWay.delete(call);
       then(failed, code, call.why);
+      whys.push(call.why);
     });
   } catch (why) {
     underWay.delete(call);
@@ -273,7 +281,8 @@ const OF_ITS_THREAD = /^barrier_/;
 function callAside(name, ...args) {
   if (OF_ITS_THREAD.test(name)) throw new Error(`${name} belongs to the thread that calls it: use outcome()`);
   const there = FUNCTIONS[name].at(-1) === NEW ? args.pop() : null;
-  const handle = Buffer.alloc(8);
+  const handle = handles.pop() ?? Buffer.alloc(8);
+  handle.fill(0);
   if (there) args.push(handle);
   const granted = () => Number(handle.readBigUInt64LE());
   return new Promise((resolve, reject) => {
@@ -284,6 +293,7 @@ function callAside(name, ...args) {
       if (failed) return reject(failed);
       if (code !== 0) return reject(errorOf(code, why));
       if (there) there[0] = granted();
+      if (handles.length < MOST_ASIDE) handles.push(handle);
       resolve();
     };
     const go = () => {

@@ -72,6 +72,42 @@ for (const [store, urlOf] of Object.entries(STORES)) {
       assert.throws(() => lease.check(), holdfast.NotOwner);
     });
 
+    rule('a lock and its unlock write into memory that earlier calls had', async (here) => {
+      const mutex = here.mutex('m'), allocate = Buffer.alloc;
+      let made = 0;
+      const pair = async () => { await (await mutex.acquire()).release(); };
+      await pair();
+      Buffer.alloc = (...size) => { ++made; return allocate(...size); };
+      try {
+        for (let i = 0; i < 3; ++i) await pair();
+      } finally {
+        Buffer.alloc = allocate;
+      }
+      assert.equal(made, 0);
+    });
+
+    rule('many calls at the same time leave no more memory behind than those that can have begun', async (here) => {
+      const semaphore = here.semaphore('s', 1), allocate = Buffer.alloc, many = 1000;
+      const all = () => Promise.all(Array.from({length: many}, () => semaphore.available()));
+      await all();
+      let made = 0;
+      Buffer.alloc = (...size) => { ++made; return allocate(...size); };
+      try {
+        await all();
+      } finally {
+        Buffer.alloc = allocate;
+      }
+      assert.ok(made >= many - 128, `${made}`);
+    });
+
+    rule('calls that fail at the same time have their own errors', async (here, there) => {
+      const names = ['a', 'b', 'c'];
+      const held = await Promise.all(names.map((name) => there.mutex(name).acquire()));
+      const failed = await Promise.all(names.map((name) => here.mutex(name).acquire({timeout: 0}).catch((why) => why)));
+      assert.deepEqual(failed.map((why) => [why.constructor, why.lockName.at(-1)]), names.map((name) => [holdfast.Busy, name]));
+      for (const lease of held) await lease.release();
+    });
+
     rule('waits time out, and an AbortSignal cancels them', async (here, there) => {
       const held = await here.fairMutex('m').acquire();
       await assert.rejects(there.mutex('m').acquire({timeout: 20}), holdfast.TimedOut);
