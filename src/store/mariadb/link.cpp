@@ -67,10 +67,14 @@ void set_up(MYSQL* c, const mariadb_options& o, unsigned connect) {
 // Overrides the configuration of the server and the user. A wait for a lock on a row, or on the
 // table (`lock tables`, a backup), ends at the server: a statement that is only given up here may
 // still be carried out. And a program that is stopped in the middle of a transaction must not block
-// all others (MySQL has no such limit).
+// all others (MySQL has no such limit). With completion_type=CHAIN each commit would begin another
+// transaction, and what follows would never be committed. The settings with sql_ would refuse
+// sweeps and reads, or cut lists of names.
 std::string session_settings(const std::string& patience) {
   return "set session transaction isolation level read committed; "
-         "set session autocommit = 1, session innodb_lock_wait_timeout = " +
+         "set session autocommit = 1, session completion_type = 0, session sql_safe_updates = 0, "
+         "session sql_big_selects = 1, session sql_select_limit = 18446744073709551615, "
+         "session innodb_lock_wait_timeout = " +
          patience + ", session lock_wait_timeout = " + patience +
          " /*M! , session idle_transaction_timeout = " + patience +
          ", session idle_write_transaction_timeout = " + patience +

@@ -139,6 +139,33 @@ TEST(mariadb_server_faults,
   m.unlock();
 }
 
+// With connections=1 the lock is taken over the connection that has just committed.
+TEST(mariadb_server_faults, what_follows_a_commit_is_committed_although_the_server_chains_them) {
+  const mariadb_server server({"--completion-type=CHAIN"});
+  const client admin{server.port()};
+  auto s = holdfast::open(server.url() + "locks?connections=1");
+  holdfast::mutex one{s, "one"}, other{s, "other"};
+  (void)holdfast::multi_lock{one, other}.acquire();  // a transaction
+  const auto held = one.acquire();
+  EXPECT_EQ(admin.ask("select count(*) from locks.holdfast_locks where name = 'one'"), "1")
+      << "not in a transaction that is still open";
+}
+
+TEST(mariadb_server_faults, limits_for_careless_users_leave_no_rows_and_hide_no_names) {
+  const mariadb_server server;
+  const client admin{server.port()};
+  admin.ask(
+      "set global sql_safe_updates = 1; set global sql_select_limit = 1; set global max_join_size "
+      "= 1; set global sql_big_selects = 0");
+  {
+    auto s = patient(server);
+    holdfast::mutex one{s, "one"}, other{s, "other"};
+    const auto first = one.acquire(), second = other.acquire();
+    EXPECT_EQ(s.names().size(), 2);
+  }
+  EXPECT_EQ(admin.ask("select count(*) from locks.holdfast_records"), "0");
+}
+
 TEST(mariadb_server_faults, a_binary_log_of_statements_is_refused_with_the_reason) {
   const mariadb_server server({"--log-bin", "--binlog-format=STATEMENT"});
   const auto refused = harness::outcome_of_opening(server.url() + "locks");
