@@ -102,6 +102,12 @@ std::string node_prefix(const contender& who) {
   return contender_text::to_text(who) + std::string(mark_of(who));
 }
 
+bool counter_used_up(std::string_view node) {
+  std::int32_t number = 0;
+  if (!take_sequence(node, number)) return false;
+  return number < 0 || number == std::numeric_limits<std::int32_t>::max();
+}
+
 std::vector<contender> in_order(const std::vector<std::string>& children) {
   std::vector<contender> line;
   std::vector<parsed> found;

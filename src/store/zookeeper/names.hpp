@@ -22,6 +22,11 @@ std::string escape(std::string_view name);
 /// The name of a contender's node, without the number that the server appends.
 std::string node_prefix(const contender& who);
 
+/// Whether the server has used up the numbers of a name's nodes. At 2^31 − 1 its counter stays
+/// (with requests under way it may also go on at −2^31, and then return): later nodes have no
+/// order.
+bool counter_used_up(std::string_view node);
+
 /// The contenders among the children of a name, in order of arrival, even if the counter has passed
 /// 2^31 − 1; `record` first, if it exists. Omits nodes that are not contenders.
 std::vector<contender> in_order(const std::vector<std::string>& children);

@@ -34,9 +34,11 @@ result<contender_store::entered> zookeeper_store::enter(std::string_view name, c
   const std::string parent = path_of(name);
   const std::string prefix = path_of(name, node_prefix(who));
   const std::string data = contender_text::write(says);
+  bool replaced = false;
   if (!leaving.empty()) {
     auto in = enter_in_place_of(name, prefix, data, leaving);
-    if (!in || in->replaced) return in;
+    if (!in || !in->node.empty()) return in;
+    replaced = in->replaced;
   }
   for (int i = 0; i < max_attempts; ++i) {
     const auto made = ask(2, true, [&](std::size_t r, connection& c, requests&, auto* token) {
@@ -46,9 +48,13 @@ result<contender_store::entered> zookeeper_store::enter(std::string_view name, c
     });
     if (!made) return made.error();
     const answer& a = made->front();
+    if (a.rc == ZOK && counter_used_up(a.text)) {
+      if (auto anew = count_anew(name, a.text); !anew) return std::move(anew.error());
+      continue;
+    }
     if (a.rc == ZOK) {
       know_time(options_.clock->now(), a.stat.ctime);
-      return entered_at(a.text, a.stat, false, made->back());
+      return entered_at(a.text, a.stat, replaced, made->back());
     }
     if (a.rc != ZNONODE) return wrong(a.rc, true);
     if (auto ok = make(parent, ZOO_CONTAINER); !ok) {
@@ -58,7 +64,25 @@ result<contender_store::entered> zookeeper_store::enter(std::string_view name, c
   return failure{errc::unavailable, "the node of the name was removed each time it was made"};
 }
 
-// Both in one step. If the leaving entries are gone already, nothing was done.
+// Nodes with the same number have no order, so the last one is removed. A name that has no other
+// nodes is removed, too: its counter begins anew.
+status zookeeper_store::count_anew(std::string_view name, const std::string& last) {
+  const std::string parent = path_of(name);
+  const auto gone = ask(2, true, [&](std::size_t i, connection& c, requests&, auto* token) {
+    const std::string& path = i == 0 ? last : parent;
+    return zoo_adelete(c.handle(), path.c_str(), -1, &requests::on_void, token);
+  });
+  if (!gone) return failure{gone.error().code, gone.error().what, true};
+  const int left = gone->front().rc, rc = gone->back().rc;
+  if (left != ZOK && left != ZNONODE) return wrong(left, true);
+  if (rc == ZOK || rc == ZNONODE) return done{};
+  return failure{errc::unavailable,
+                 "the servers have numbered 2^31 requests for this name, and cannot tell the order "
+                 "of more: they begin anew when nobody holds the name or waits for it"};
+}
+
+// Both in one step. If the leaving entries are gone already, nothing was done; returns no node
+// then.
 result<contender_store::entered> zookeeper_store::enter_in_place_of(
     std::string_view name, const std::string& prefix, const std::string& data,
     std::span<const std::string> leaving) {
@@ -82,6 +106,12 @@ result<contender_store::entered> zookeeper_store::enter_in_place_of(
   const answer& a = made->front();
   if (a.rc == ZNONODE) return entered{};
   if (a.rc != ZOK) return wrong(a.rc, true);
+  if (counter_used_up(a.text)) {
+    if (auto anew = count_anew(name, a.text); !anew) return std::move(anew.error());
+    entered nowhere;
+    nowhere.replaced = true;
+    return nowhere;
+  }
   const auto stat = ask(1, false, [&](auto, connection& c, requests&, auto* token) {
     return zoo_aexists(c.handle(), a.text.c_str(), 0, &requests::on_stat, token);
   });

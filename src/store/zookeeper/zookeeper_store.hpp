@@ -94,6 +94,7 @@ class zookeeper_store final : public contender_store {
   status make(const std::string& path, int mode);
   result<entered> enter_in_place_of(std::string_view name, const std::string& prefix,
                                     const std::string& data, std::span<const std::string> leaving);
+  status count_anew(std::string_view name, const std::string& last);
   void know_time(boot_time at, std::int64_t wall_ms);
   failure wrong(int rc, bool writes = false) const { return explain(rc, options_, writes); }
 

@@ -97,6 +97,17 @@ TEST(zookeeper_names, contenders_after_a_wrapped_counter_come_last) {
   } while (std::next_permutation(nodes.begin(), nodes.end()));
 }
 
+TEST(zookeeper_names, a_counter_is_used_up_at_its_last_number_and_behind_it) {
+  const auto numbered = [](const char* number) {
+    return "/locks/n/" + node_prefix(someone(1)) + number;
+  };
+  for (const auto* const good : {"0000000000", "0000000009", "2147483646"})
+    EXPECT_FALSE(counter_used_up(numbered(good))) << good;
+  for (const auto* const last : {"2147483647", "-2147483648", "-0000000001"})
+    EXPECT_TRUE(counter_used_up(numbered(last))) << last;
+  EXPECT_FALSE(counter_used_up("/locks/n/record"));
+}
+
 TEST(zookeeper_names, locks_of_others_count_and_other_nodes_do_not) {
   const auto line = in_order({"0123456789abcdef__lock__0000000003", "x__rlock__0000000002", "notes",
                               "hf1.m.1.1.short__lock__0000000001", "y__lock__99999999999",
