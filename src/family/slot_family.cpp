@@ -163,17 +163,21 @@ class slot_family final : public session_store {
   result<permits_reply> enter(std::string_view name, const permits_command& c) {
     if (auto away = left_to_others(name, c)) return std::move(*away);
     if (c.weight != 1 && !together(c.kind)) return one_by_one();
-    slot_entry mismatch;
-    const auto part =
-        slots(c) == 1 ? result<std::optional<std::uint32_t>>(0U) : free_part(name, c, mismatch);
-    if (!part) return part.error();
-    if (mismatch.owner) return refused(name, c, mismatch);
-    if (!*part) return not_granted(name, c, {});
-    const auto added = port_->add(slot_of(name, c, **part), entry_of(c), c.lease_us);
-    if (!added) return failed(name, c, added.error());
-    if (added->outcome == slot_outcome::done) return granted(name, c, **part, *added);
-    if (by_polling(c.kind)) for_pollers_.seen(name, added->store_us, clock_.now());
-    return refused(name, c, added->other);
+    for (std::uint32_t taken = 1;; ++taken) {
+      slot_entry mismatch;
+      const auto part =
+          slots(c) == 1 ? result<std::optional<std::uint32_t>>(0U) : free_part(name, c, mismatch);
+      if (!part) return part.error();
+      if (mismatch.owner) return refused(name, c, mismatch);
+      if (!*part) return not_granted(name, c, {});
+      const auto added = port_->add(slot_of(name, c, **part), entry_of(c), c.lease_us);
+      if (!added) return failed(name, c, added.error());
+      if (added->outcome == slot_outcome::done) return granted(name, c, **part, *added);
+      if (by_polling(c.kind)) for_pollers_.seen(name, added->store_us, clock_.now());
+      // A faster client took the slot, and another one may be free. A waiter polls soon.
+      if (!c.wait && taken < slots(c)) continue;
+      return refused(name, c, added->other);
+    }
   }
 
   // The owner may be in a slot or in the store's queue all the same: giving up searches for it

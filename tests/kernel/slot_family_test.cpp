@@ -164,6 +164,20 @@ TEST_F(slot_family, another_capacity_that_was_read_is_refused_although_its_holde
   EXPECT_EQ(record().holders.size(), 1u);
 }
 
+TEST_F(slot_family, a_try_whose_slot_was_taken_by_a_faster_client_takes_another_one) {
+  port_.after_look = [&] { permit(2); };
+  auto c = command(permits_verb::acquire, 1);
+  c.kind = kind::semaphore;
+  c.capacity = 3;
+  c.wait = false;
+  EXPECT_EQ(family_->permits("n", c).value().outcome, granted);
+  EXPECT_EQ(record().holders.size(), 2u);
+  c.owner = {1, 3};
+  port_.after_look = [&] { permit(4); };
+  EXPECT_EQ(family_->permits("n", c).value().outcome, busy) << "that was the last one";
+  EXPECT_EQ(record().holders.size(), 3u);
+}
+
 TEST_F(slot_family, a_request_for_more_than_one_permit_is_refused) {
   auto c = command(permits_verb::acquire, 1);
   c.kind = kind::semaphore;
