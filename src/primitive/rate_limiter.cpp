@@ -144,22 +144,27 @@ engine::time_frame time_of(const engine::session_impl& session, wait_time wait) 
   return engine::time_frame(session.now(), wait).to_the_last();
 }
 
-/// Takes tokens ahead, and is settled when they are available.
+/// Takes tokens ahead, and is settled when they are available. If they are due in time, but later
+/// than tokens can be taken ahead, asks again when they can.
 class reservation final : public engine::request {
  public:
   reservation(engine::session_impl& session, const std::string& name,
-              rate_limiter::state::request r, std::uint64_t n, microseconds ahead)
+              rate_limiter::state::request r, std::uint64_t n, wait_time wait)
       : session_(session),
         began_(session.now()),
-        take_(session, name, std::move(r), rate_verb::take, n, ahead) {}
+        deadline_(saturated_add(began_, wait)),
+        take_(session, name, std::move(r), rate_verb::take, n, ahead_of(wait)) {}
   const store::owner_id& owner() const noexcept { return take_.owner(); }
 
   answer ask(bool last) override {
-    if (!made_) {
+    if (!made_ || too_early_) {
       if (auto asked = take_.ask(last); !asked) return asked;
       auto d = take_.decided();
       if (!d) return std::move(d.error());
       made_ = std::move(*d);
+      too_early_ = !made_->taken && made_->wait > longest_ahead &&
+                   saturated_add(session_.now(), made_->wait) <= deadline_;
+      if (too_early_) return ask_again({made_->wait - longest_ahead, {}});
       // Counts from now, not from when the request was sent: the store's answer was not earlier.
       ready_ = session_.now() + (made_->taken ? made_->wait : microseconds::zero());
     }
@@ -190,8 +195,10 @@ class reservation final : public engine::request {
  private:
   engine::session_impl& session_;
   const boot_time began_;
+  const boot_time deadline_;
   rate_request take_;
   std::optional<rate_decision> made_;
+  bool too_early_ = false;
   boot_time ready_{};
 };
 
@@ -200,8 +207,7 @@ class pending_take final : public engine::telling_wait<engine::pending_wait, rat
  public:
   pending_take(engine::async_request o, rate_limiter::state::request r, std::uint64_t n,
                wait_time wait)
-      : telling_wait(std::move(o)),
-        reservation_(session_, config_->name, std::move(r), n, ahead_of(wait)) {}
+      : telling_wait(std::move(o)), reservation_(session_, config_->name, std::move(r), n, wait) {}
   const store::owner_id& owner() const noexcept override { return reservation_.owner(); }
 
  private:
@@ -364,7 +370,7 @@ rate_decision rate_limiter::take_within(std::uint64_t n, const rate_key& key, wa
   auto& session = *of.session;
   auto r = state_->about(key, n);
   const engine::timed_call call(time_of(session, wait));
-  reservation mine(session, of.config->name, std::move(r), n, ahead_of(wait));
+  reservation mine(session, of.config->name, std::move(r), n, wait);
   auto settled = engine::wait_until_settled(session, mine.owner(), mine, call, std::move(stop));
   if (settled) return mine.outcome();
   if (engine::was_given_up(settled.error().code)) return mine.refused();

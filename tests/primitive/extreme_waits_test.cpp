@@ -183,4 +183,25 @@ TEST_F(extreme_waits, as_the_length_of_a_lease_are_used_or_refused) {
   EXPECT_EQ(several.state(), holdfast::lease_state::held);
 }
 
+// The store reserves tokens for 31 days ahead at most. A wait that may last longer asks again.
+TEST_F(extreme_waits, for_tokens_reach_further_than_a_reservation) {
+  constexpr auto day = 24h;
+  holdfast::rate_limiter daily{s.session, "daily", {{.tokens = 1, .per = day}}};
+  const auto began = s.clock->now();
+  for (int i = 0; i < 32; ++i) EXPECT_TRUE(daily.reserve(1, 31 * day)) << i;
+  EXPECT_FALSE(daily.reserve(1, 31 * day));
+  EXPECT_FALSE(daily.take_for(1, 31 * day)) << "known at once";
+  EXPECT_FALSE(async_take(daily, 1, {}, 31 * day).future().get().value());
+  auto thread = std::async(std::launch::async, [&] { return daily.take(); });
+  auto pending = async_take(daily, 1, {}, 90 * day).future();
+  const auto over = [](const auto& f) { return f.wait_for(0s) == std::future_status::ready; };
+  for (int i = 0; i < 9'999 && !(over(thread) && over(pending)); ++i) {
+    harness::to_next_wake(*s.clock, 99 * day);
+  }
+  ASSERT_TRUE(over(thread) && over(pending));
+  EXPECT_TRUE(thread.get());
+  EXPECT_TRUE(pending.get().value());
+  EXPECT_GE(s.clock->now() - began, 33 * day);
+}
+
 }  // namespace
