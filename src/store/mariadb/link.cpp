@@ -71,9 +71,11 @@ void set_up(MYSQL* c, const mariadb_options& o, unsigned connect) {
 // transaction, and what follows would never be committed. The settings with sql_ would refuse
 // sweeps and reads, or cut lists of names.
 std::string session_settings(const std::string& patience) {
+  const std::string no_chain = "completion_type = 0", no_limits = "sql_safe_updates = 0";
   return "set session transaction isolation level read committed; "
-         "set session autocommit = 1, session completion_type = 0, session sql_safe_updates = 0, "
-         "session sql_big_selects = 1, session sql_select_limit = 18446744073709551615, "
+         "set session autocommit = 1, session " +
+         no_chain + ", session " + no_limits +
+         ", session sql_big_selects = 1, session sql_select_limit = 18446744073709551615, "
          "session innodb_lock_wait_timeout = " +
          patience + ", session lock_wait_timeout = " + patience +
          " /*M! , session idle_transaction_timeout = " + patience +
