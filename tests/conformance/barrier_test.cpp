@@ -4,6 +4,7 @@
 #include "conformance/cell.hpp"
 #include "conformance/exclusive.hpp"
 #include "conformance/fault_script.hpp"
+#include "harness/concurrently.hpp"
 #include "harness/eventually.hpp"
 #include "harness/why.hpp"
 
@@ -114,14 +115,14 @@ TEST_P(barriers, a_thread_does_not_take_over_an_arrival_without_a_waiter) {
   {
     (void)two_.arrive();
   }
-  std::async(std::launch::async, [&] { two_.arrive_and_wait(); }).get();
+  harness::concurrently([&] { two_.arrive_and_wait(); }).get();
   two_.arrive_and_drop();
 }
 
 TEST_P(barriers, after_all_arrivals_a_thread_replaces_an_ended_thread) {
-  std::async(std::launch::async, [&] { (void)two_.arrive(); }).get();
+  harness::concurrently([&] { (void)two_.arrive(); }).get();
   auto rivals = rival_.arrive();
-  auto next = std::async(std::launch::async, [&] { return two_.arrive(); }).get();
+  auto next = harness::concurrently([&] { return two_.arrive(); }).get();
   rival_.wait(std::move(rivals));
   rival_.arrive_and_wait();
   two_.wait(std::move(next));
@@ -129,7 +130,7 @@ TEST_P(barriers, after_all_arrivals_a_thread_replaces_an_ended_thread) {
 
 TEST_P(barriers, a_thread_whose_wait_ended_arrives_again_and_counts_once) {
   barrier shared{here_, name_, 3}, other{another(), name_, 3};
-  auto of_another_thread = std::async(std::launch::async, [&] { return shared.arrive(); }).get();
+  auto of_another_thread = harness::concurrently([&] { return shared.arrive(); }).get();
   auto mine = shared.arrive();
   other.arrive_and_wait();
   shared.wait(std::move(mine));
@@ -141,7 +142,7 @@ TEST_P(barriers, a_thread_whose_wait_ended_arrives_again_and_counts_once) {
   auto again = async_arrive(shared).future();
   auto waits = other.arrive();
   EXPECT_FALSE(other.wait_for(waits, 0ms));
-  std::async(std::launch::async, [&] { shared.arrive_and_wait(); }).get();
+  harness::concurrently([&] { shared.arrive_and_wait(); }).get();
   other.wait(std::move(waits));
   auto next = again.get().value();
   EXPECT_FALSE(shared.wait_for(next, 0ms)) << "it is of the next phase";

@@ -3,12 +3,12 @@
 
 #include <array>
 #include <atomic>
-#include <future>
 #include <holdfast/holdfast.hpp>
 #include <random>
 #include <thread>
 #include <vector>
 
+#include "harness/concurrently.hpp"
 #include "harness/failing.hpp"
 #include "harness/process.hpp"
 #include "harness/shared_servers.hpp"
@@ -67,7 +67,7 @@ TEST_P(dialect_topologies, a_waiter_acquires_the_lock_when_it_is_released) {
   on_each_dialect([&](const std::string& dialect, const std::string& name) {
     const auto ours = open(dialect), others = open(dialect);
     holdfast::lease held = mutex(ours, name).acquire();
-    auto next = std::async(std::launch::async, [&] { return mutex(others, name).acquire(); });
+    auto next = harness::concurrently([&] { return mutex(others, name).acquire(); });
     EXPECT_FALSE(held.release());
     EXPECT_TRUE(next.get());
   });
@@ -114,14 +114,14 @@ TEST_P(dialect_topologies, redisson_s_read_write_lock_and_latch_work_too) {
     SCOPED_TRACE(letter);
     holdfast::shared_mutex mine(ours, "rw-" + letter), theirs(others, "rw-" + letter);
     mine.lock();
-    auto reader = std::async(std::launch::async, [&] { return theirs.acquire_shared(); });
+    auto reader = harness::concurrently([&] { return theirs.acquire_shared(); });
     mine.downgrade();
     EXPECT_TRUE(reader.get());
     EXPECT_TRUE(mine.try_upgrade());
     mine.unlock();
     holdfast::latch three(ours, "latch-" + letter, 3);
-    auto waits = std::async(std::launch::async,
-                            [&] { holdfast::latch(others, "latch-" + letter, 3).wait(); });
+    auto waits =
+        harness::concurrently([&] { holdfast::latch(others, "latch-" + letter, 3).wait(); });
     three.count_down(2);
     three.count_down();
     waits.get();

@@ -4,6 +4,7 @@
 
 #include "conformance/cell.hpp"
 #include "conformance/exclusive.hpp"
+#include "harness/concurrently.hpp"
 #include "harness/eventually.hpp"
 #include "harness/why.hpp"
 
@@ -93,7 +94,7 @@ TEST_P(multi_locks, a_try_that_finds_a_held_member_acquires_no_member) {
 TEST_P(multi_locks, a_wait_keeps_the_earlier_members_and_blocks_at_the_first_held_one) {
   auto second = others_[1]->acquire();
   auto third = others_[2]->acquire();
-  auto got = std::async(std::launch::async, [&] { return all_.acquire(); });
+  auto got = harness::concurrently([&] { return all_.acquire(); });
   until_one_waits(names_[1]);
   EXPECT_FALSE(is_free(0));
   EXPECT_FALSE(second.release());
@@ -108,8 +109,8 @@ TEST_P(multi_locks, a_wait_keeps_the_earlier_members_and_blocks_at_the_first_hel
 TEST_P(multi_locks, a_wait_that_is_cancelled_leaves_nothing_behind) {
   const auto taken = others_[1]->acquire();
   std::stop_source stop;
-  auto got = std::async(std::launch::async,
-                        [&] { return reason_of([&] { (void)all_.acquire(stop.get_token()); }); });
+  auto got = harness::concurrently(
+      [&] { return reason_of([&] { (void)all_.acquire(stop.get_token()); }); });
   until_one_waits(names_[1]);
   stop.request_stop();
   EXPECT_EQ(got.get(), errc::cancelled);
@@ -122,7 +123,7 @@ TEST_P(multi_locks, waiters_for_single_locks_enter_when_they_are_released) {
   multi_lease held = all_.acquire();
   std::array<std::future<holdfast::lease>, count> singles;
   for (std::size_t i = 0; i < count; ++i) {
-    singles[i] = std::async(std::launch::async, [&, i] { return others_[i]->acquire(); });
+    singles[i] = harness::concurrently([&, i] { return others_[i]->acquire(); });
     until_one_waits(names_[i]);
   }
   EXPECT_FALSE(held.release());
@@ -200,13 +201,13 @@ TEST_P(multi_locks, the_loss_of_a_member_is_a_loss_of_all_and_a_release_frees_th
 TEST_P(multi_locks, a_waiter_that_loses_a_member_releases_all_and_begins_anew) {
   auto second = others_[1]->acquire();
   const auto takes_all = [](multi_lock& all) { return all.try_acquire_for(20s).has_value(); };
-  auto first = std::async(std::launch::async, [&] { return takes_all(all_); });
+  auto first = harness::concurrently([&] { return takes_all(all_); });
   until_one_waits(names_[1]);
   EXPECT_EQ(there_.force_release(names_[0]), 1U);
   const session third = another();
   const mutexes its = make(third);
   multi_lock others{*its[0], *its[1], *its[2]};
-  auto next = std::async(std::launch::async, [&] { return takes_all(others); });
+  auto next = harness::concurrently([&] { return takes_all(others); });
   harness::eventually("the first name is taken again", [&] { return !is_free(0); });
   EXPECT_FALSE(second.release());
   EXPECT_TRUE(next.get());
@@ -356,7 +357,7 @@ TEST_P(mixed_multi_locks, a_writer_of_all_members_enters_after_the_last_reader) 
   EXPECT_FALSE(writes.try_acquire());
   EXPECT_FALSE(one.release());
   EXPECT_FALSE(writes.try_acquire());
-  auto got = std::async(std::launch::async, [&] { return writes.acquire(); });
+  auto got = harness::concurrently([&] { return writes.acquire(); });
   harness::eventually("it waits", [&] {
     return here_.show("licences").waiters.size() + here_.show("stock").waiters.size() == 1;
   });
@@ -401,7 +402,7 @@ TEST_P(both_locks, are_both_refused_if_either_is_taken) {
 
 TEST_P(both_locks, are_acquired_together_when_the_later_one_is_free) {
   auto taken = knows_new_.acquire();
-  auto got = std::async(std::launch::async, [&] { return both_.acquire(); });
+  auto got = harness::concurrently([&] { return both_.acquire(); });
   harness::eventually("it has the old one", [&] { return !knows_old_.try_acquire(); });
   EXPECT_FALSE(taken.release());
   EXPECT_NO_THROW(got.get().check());

@@ -1,9 +1,9 @@
 #include <atomic>
-#include <future>
 #include <thread>
 
 #include "conformance/cell.hpp"
 #include "conformance/exclusive.hpp"
+#include "harness/concurrently.hpp"
 #include "harness/eventually.hpp"
 #include "harness/why.hpp"
 
@@ -92,7 +92,7 @@ TEST_P(redlocks, no_two_holders_overlap) {
 TEST_P(redlocks, a_waiter_acquires_it_after_the_release) {
   quorum_lease held = mine_.acquire();
   const auto other = another_one();
-  auto next = std::async(std::launch::async, [&] { return other->acquire(); });
+  auto next = harness::concurrently([&] { return other->acquire(); });
   harness::eventually("a vote that was refused", [&] { return other->attempts() >= 1; });
   EXPECT_FALSE(held.release());
   quorum_lease got = next.get();
@@ -180,9 +180,8 @@ TEST_P(redlocks, a_try_that_is_refused_leaves_nothing_at_any_node) {
     EXPECT_EQ(e.reason(), errc::unavailable);
   }
   std::stop_source stop;
-  auto waits = std::async(std::launch::async, [&] {
-    return reason_of([&] { (void)mine_.acquire(stop.get_token()); });
-  });
+  auto waits = harness::concurrently(
+      [&] { return reason_of([&] { (void)mine_.acquire(stop.get_token()); }); });
   const auto votes = mine_.attempts();
   harness::eventually("another vote", [&] { return mine_.attempts() > votes; });
   stop.request_stop();

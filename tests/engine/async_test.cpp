@@ -6,6 +6,7 @@
 #include <holdfast/both.hpp>
 #include <thread>
 
+#include "harness/concurrently.hpp"
 #include "harness/detached_task.hpp"
 #include "harness/next_wake.hpp"
 #include "harness/passing_on.hpp"
@@ -159,7 +160,7 @@ TEST(async, a_wait_in_the_local_queue_ends_at_its_deadline_in_any_state) {
     const lease held = m.acquire();
     const auto before = clock->time.now();
     clock->begin();
-    const auto time = std::async(std::launch::async, [&] { clock->move_on(before + 1s); });
+    const auto time = harness::concurrently([&] { clock->move_on(before + 1s); });
     auto waiting = wait_for(m, 1s);
     const bool early = clock->time.now() != before;  // than the wait, perhaps
     time.wait();

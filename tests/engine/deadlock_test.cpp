@@ -5,6 +5,7 @@
 #include <shared_mutex>
 #include <thread>
 
+#include "harness/concurrently.hpp"
 #include "harness/next_wake.hpp"
 #include "harness/passing_on.hpp"
 #include "lease/hold.hpp"
@@ -113,12 +114,12 @@ errc locked(Lock& m) {
 template <template <class> class Guard = std::lock_guard, class A, class Wants>
 auto close_a_ring(const scene& w, const session& any, A& a, mutex& b, mutex& b_there, Wants wants) {
   std::promise<void> ready;
-  auto first = std::async(std::launch::async, [&] {
+  auto first = harness::concurrently([&] {
     const Guard<A> guard{a};
     ready.get_future().wait();
     return locked(b);
   });
-  auto second = std::async(std::launch::async, [&] {
+  auto second = harness::concurrently([&] {
     const std::lock_guard guard{b_there};
     ready.set_value();
     w.until_marked(any, 1);
@@ -232,12 +233,12 @@ TEST(deadlock, ends_the_wait_with_a_time_limit_and_not_the_last_wait) {
   session one = w.open(), two = w.open();
   mutex a1{one, "a"}, b1{one, "b"}, a2{two, "a"}, b2{two, "b"};
   std::promise<void> ready;
-  auto limited = std::async(std::launch::async, [&] {
+  auto limited = harness::concurrently([&] {
     const std::lock_guard guard{a1};
     ready.get_future().wait();
     return b1.try_lock_for(1000h);
   });
-  auto last = std::async(std::launch::async, [&] {
+  auto last = harness::concurrently([&] {
     const std::lock_guard guard{b2};
     ready.set_value();
     w.until_marked(two, 1);
@@ -259,7 +260,7 @@ TEST(deadlock, a_thread_that_waits_for_its_own_name_is_a_cycle_of_one) {
   scene w;
   session s = w.open();
   mutex a{s, "a"}, again{s, "a"};
-  auto only = std::async(std::launch::async, [&] {
+  auto only = harness::concurrently([&] {
     const std::lock_guard guard{a};
     return locked(again);
   });
@@ -290,9 +291,9 @@ TEST(deadlock, a_wait_for_several_holders_is_found_in_whatever_order_they_are_li
     written.wait();
     return locked(b);
   };
-  auto first = std::async(std::launch::async, [&] { return read(a1, b1); });
-  auto second = std::async(std::launch::async, [&] { return read(a2, b2); });
-  auto last = std::async(std::launch::async, [&] {
+  auto first = harness::concurrently([&] { return read(a1, b1); });
+  auto second = harness::concurrently([&] { return read(a2, b2); });
+  auto last = harness::concurrently([&] {
     const std::lock_guard guard{b3};
     harness::eventually("two readers", [&] { return three.show("a").holders.size() == 2; });
     writes.set_value();
@@ -313,7 +314,7 @@ TEST(deadlock, a_long_wait_for_a_working_holder_is_no_deadlock) {
   session one = w.open(), two = w.open();
   mutex a{one, "a"}, b{one, "b"}, works{two, "b"};
   auto held = works.acquire();
-  auto waits = std::async(std::launch::async, [&] {
+  auto waits = harness::concurrently([&] {
     const std::lock_guard guard{a};
     return locked(b);
   });
@@ -331,13 +332,13 @@ TEST(deadlock, leases_belong_to_no_thread_and_so_to_no_ring) {
   mutex a1{one, "a"}, b1{one, "b"}, a2{two, "a"}, b2{two, "b"};
   std::promise<holdfast::lease> handed_on;
   std::promise<void> ready;
-  auto giver = std::async(std::launch::async, [&] {
+  auto giver = harness::concurrently([&] {
     handed_on.set_value(a1.acquire());  // this thread acquired it, and will not release it
     ready.get_future().wait();
     return locked(b1);
   });
   auto mine = handed_on.get_future().get();
-  auto other = std::async(std::launch::async, [&] {
+  auto other = harness::concurrently([&] {
     const std::lock_guard guard{b2};
     ready.set_value();
     return locked(a2);
@@ -357,12 +358,12 @@ TEST(deadlock, a_cycle_with_an_expiring_hold_is_no_deadlock) {
     session one = w.open(), two = w.open();
     mutex a1{one, "a", ends}, b1{one, "b"}, a2{two, "a"}, b2{two, "b"};
     std::promise<void> both_have;
-    auto first = std::async(std::launch::async, [&] {
+    auto first = harness::concurrently([&] {
       const std::lock_guard guard{a1};
       both_have.get_future().wait();
       return locked(b1);
     });
-    auto second = std::async(std::launch::async, [&] {
+    auto second = harness::concurrently([&] {
       const std::lock_guard guard{b2};
       both_have.set_value();
       return locked(a2);
@@ -379,7 +380,7 @@ TEST(deadlock, a_stopped_caller_gets_no_deadlock_error) {
   mutex a{one, "a"}, b{one, "b"}, works{two, "b"};
   const auto held = works.acquire();
   std::stop_source stop;
-  auto waits = std::async(std::launch::async, [&] {
+  auto waits = harness::concurrently([&] {
     const std::lock_guard guard{a};
     return b.lock(stop.get_token());
   });

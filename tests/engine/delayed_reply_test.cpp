@@ -3,6 +3,7 @@
 #include <future>
 
 #include "engine/stage.hpp"
+#include "harness/concurrently.hpp"
 #include "harness/next_wake.hpp"
 #include "harness/passing_on.hpp"
 
@@ -45,7 +46,7 @@ struct delayed_reply : testing::Test {
   template <class Call>
   auto acquired(const std::string& name, Call call) {
     script->set(verb::acquire, fault::delay_reply);
-    auto got = std::async(std::launch::async, call);
+    auto got = harness::concurrently(call);
     until_held(name);
     clock->advance(on_its_way);
     return got.get();
@@ -88,7 +89,7 @@ TEST_F(delayed_reply, of_a_reader_leaves_the_rest_of_the_lease) {
 TEST_F(delayed_reply, of_an_acquisition_as_long_as_the_lease_is_no_grant_and_is_retried) {
   holdfast::mutex m{slow, "m", {.lease = on_its_way, .renew = false}};
   script->set(verb::acquire, fault::delay_reply);
-  auto got = std::async(std::launch::async, [&] { return m.acquire(); });
+  auto got = harness::concurrently([&] { return m.acquire(); });
   until_held("m");
   script->set(verb::acquire, fault::none);
   clock->advance(on_its_way);
@@ -117,7 +118,7 @@ TEST_F(delayed_reply, of_an_extension_leaves_the_rest_of_the_lease) {
   holdfast::mutex m{slow, "m"};
   lease held = m.acquire();
   script->set(verb::renew, fault::delay_reply);
-  auto got = std::async(std::launch::async, [&] { held.extend(60s); });
+  auto got = harness::concurrently([&] { held.extend(60s); });
   harness::eventually("extended at the store",
                       [&] { return observer.show("m").holders.front().expires_in > 59s; });
   clock->advance(on_its_way);
@@ -232,7 +233,7 @@ TEST_F(delayed_reply, of_two_late_admissions_refunds_the_tokens_of_both) {
   holdfast::semaphore slots{slow, "slots", 1, {.lease = on_its_way, .renew = false}};
   holdfast::admission door{three, slots};
   script->set(verb::acquire, fault::delay_reply);
-  auto got = std::async(std::launch::async, [&] { return door.admit(); });
+  auto got = harness::concurrently([&] { return door.admit(); });
   harness::eventually("two that come too late", [&] {
     harness::to_next_wake(*clock, on_its_way);
     return script->count(verb::acquire) >= 3;
@@ -251,7 +252,7 @@ TEST_F(delayed_reply, of_a_majority_leaves_the_rest_of_the_lease) {
   for (int i = 1; i < 3; ++i) nodes.push_back(open(url + "-" + std::to_string(i)));
   holdfast::redlock lock{nodes, "m", {.node_timeout = 20s}};
   script->set(verb::acquire, fault::delay_reply);
-  auto got = std::async(std::launch::async, [&] { return lock.acquire(); });
+  auto got = harness::concurrently([&] { return lock.acquire(); });
   for (const auto& node : nodes) {
     harness::eventually("granted", [&] { return !node.show("m").holders.empty(); });
   }

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "hanging_store.hpp"
+#include "harness/concurrently.hpp"
 #include "session/session_impl.hpp"
 
 // A store that hangs gives no answer until it is released, which these tests do after the call has
@@ -41,7 +42,7 @@ TEST_F(hanging_store, delays_no_waiter_that_leaves_a_latch) {
   holdfast::latch opens{session, "l", 1};
   std::stop_source stop;
   store->hang_when_left();
-  auto waiting = std::async(std::launch::async, [&] { return opens.wait(stop.get_token()); });
+  auto waiting = harness::concurrently([&] { return opens.wait(stop.get_token()); });
   harness::eventually("it waits", [&] { return session.show("l").waiters.size() == 1; });
   stop.request_stop();
   EXPECT_EQ(waiting.wait_for(10s), std::future_status::ready) << "it waits for the store";
@@ -64,7 +65,7 @@ TEST_F(hanging_store, delays_no_destroyed_barrier_and_its_participants_leave_lat
   auto meets = std::make_unique<holdfast::barrier>(session, "b", 3);
   (void)meets->arrive();
   store->hang();
-  auto gone = std::async(std::launch::async, [&] { meets.reset(); });
+  auto gone = harness::concurrently([&] { meets.reset(); });
   EXPECT_EQ(gone.wait_for(10s), std::future_status::ready) << "it waits for the store";
   await_free("b");
 }
@@ -86,7 +87,7 @@ TEST_F(hanging_store, ends_an_extension_behind_a_renewal_when_the_lease_ends) {
   lease held = m.acquire();
   store->hang();
   store->await_hanging(1);  // a renewal
-  auto extended = std::async(std::launch::async, [&] {
+  auto extended = harness::concurrently([&] {
     try {
       held.extend();
     } catch (const holdfast::error& e) {
@@ -155,7 +156,7 @@ TEST_F(hanging_store, delays_no_waiter_in_the_local_queue_beyond_its_deadline) {
   mutex m{session, "m", {.local_time = 0us}};
   for (const auto patience : {300ms, 1500ms}) {
     lease held = m.acquire();
-    auto next = std::async(std::launch::async, [&] {
+    auto next = harness::concurrently([&] {
       try {
         return m.try_acquire_for(patience).has_value();
       } catch (const holdfast::error& e) {
@@ -166,7 +167,7 @@ TEST_F(hanging_store, delays_no_waiter_in_the_local_queue_beyond_its_deadline) {
     harness::eventually("it waits at the gate",
                         [&] { return session.impl()->local_queue_of("m")->waiting() == 1; });
     store->hang();
-    auto giver = std::async(std::launch::async, [&] { (void)held.release(); });
+    auto giver = harness::concurrently([&] { (void)held.release(); });
     EXPECT_FALSE(next.get());
     store->let_go();
     giver.get();
@@ -179,12 +180,12 @@ TEST_F(hanging_store, delays_no_waiter_in_the_local_queue_beyond_its_deadline) {
 TEST_F(hanging_store, that_carries_out_a_hand_over_after_the_last_try_leaves_the_lock_free) {
   mutex m{session, "m", {.local_time = 0us}};
   lease held = m.acquire();
-  auto next = std::async(std::launch::async, [&] { return m.try_acquire_for(3s).has_value(); });
+  auto next = harness::concurrently([&] { return m.try_acquire_for(3s).has_value(); });
   harness::eventually("it waits at the gate",
                       [&] { return session.impl()->local_queue_of("m")->waiting() == 1; });
   store->only_hand_overs = true;
   store->hang();
-  auto giver = std::async(std::launch::async, [&] { (void)held.release(); });
+  auto giver = harness::concurrently([&] { (void)held.release(); });
   store->await_hanging(1);
   EXPECT_FALSE(next.get());
   await_free("m");
@@ -199,7 +200,7 @@ TEST_F(hanging_store, delays_no_stopped_wait_behind_the_release_that_queued_it) 
   harness::eventually("it waits at the gate",
                       [&] { return session.impl()->local_queue_of("m")->waiting() == 1; });
   store->hang();
-  auto giver = std::async(std::launch::async, [&] { (void)held.release(); });
+  auto giver = harness::concurrently([&] { (void)held.release(); });
   store->await_hanging(1);
   auto second = async_acquire(other, {}, later.get_token()).future();
   store->await_hanging(2);
@@ -412,7 +413,7 @@ TEST_F(hanging_store, may_be_destroyed_by_the_callback_of_the_timeout) {
 TEST_F(hanging_store, without_memory_for_a_hand_over_still_wakes_the_next) {
   mutex m{session, "m", {.local_time = 0us}};
   lease held = m.acquire();
-  auto next = std::async(std::launch::async, [&] { return m.try_acquire_for(1h).has_value(); });
+  auto next = harness::concurrently([&] { return m.try_acquire_for(1h).has_value(); });
   harness::eventually("it waits at the gate",
                       [&] { return session.impl()->local_queue_of("m")->waiting() == 1; });
   store->no_memory = true;

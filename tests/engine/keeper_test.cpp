@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
-#include <future>
 #include <holdfast/store/wake_time.hpp>
 
+#include "harness/concurrently.hpp"
 #include "harness/counting_clock.hpp"
 #include "harness/failing.hpp"
 #include "harness/next_wake.hpp"
@@ -233,9 +233,8 @@ TEST(keeper, a_queue_entry_is_removed_also_after_the_end_of_a_short_lease) {
   holdfast::fair_mutex m{s.session, "m"};
   const lease held = m.acquire();
   holdfast::fair_mutex other{s.session, "m", {.lease = 100ms}};
-  auto waited = std::async(std::launch::async, [&] {
-    return harness::outcome_of([&] { (void)other.try_acquire_for(50ms); }).reason;
-  });
+  auto waited = harness::concurrently(
+      [&] { return harness::outcome_of([&] { (void)other.try_acquire_for(50ms); }).reason; });
   s.await_waiters("m", 1);
   s.script->set(verb::acquire, fault::drop_request);
   s.script->set(verb::release, fault::drop_request);
@@ -291,8 +290,8 @@ TEST(keeper, an_extension_behind_a_renewal_that_hangs_ends_with_the_loss) {
   s.script->hang(verb::renew);
   s.clock->advance(10s);
   s.script->await(verb::renew, 1);
-  auto extended = std::async(std::launch::async,
-                             [&] { return harness::outcome_of([&] { held.extend(); }).reason; });
+  auto extended =
+      harness::concurrently([&] { return harness::outcome_of([&] { held.extend(); }).reason; });
   s.clock->advance(30s);
   EXPECT_EQ(extended.get(), holdfast::errc::lost) << "and the renewal hangs still";
 }
@@ -509,8 +508,8 @@ TEST(fake_clock, wakes_the_threads_whose_time_has_come_and_no_others) {
     clock.wait_until(lock, cv, begin + time);
     ++woken;
   };
-  const auto last = std::async(std::launch::async, sleep, std::ref(late), 10s);
-  const auto first = std::async(std::launch::async, sleep, std::ref(early), 4s);
+  const auto last = harness::concurrently([&] { sleep(late, 10s); });
+  const auto first = harness::concurrently([&] { sleep(early, 4s); });
   harness::eventually("the first sleeps", [&] { return clock.next_wake() == begin + 4s; });
   clock.advance(4s);
   first.wait();

@@ -2,6 +2,7 @@
 
 #include <future>
 
+#include "harness/concurrently.hpp"
 #include "harness/next_wake.hpp"
 #include "slow_to_answer.hpp"
 #include "stage.hpp"
@@ -51,7 +52,7 @@ class late_replies : public testing::Test {
   /// The result, while time passes: a waiter pauses before it asks again.
   template <class Acquire>
   auto after_a_pause(Acquire acquire) {
-    auto got = std::async(std::launch::async, acquire);
+    auto got = harness::concurrently(acquire);
     harness::eventually("it has asked again", [&] {
       harness::pass(*clock_, 1ms);
       return got.wait_for(0s) == std::future_status::ready;
@@ -86,7 +87,7 @@ TEST_F(late_replies, a_lease_granted_by_notification_ends_before_the_store_ends_
   lease first = m.acquire();
   const auto answered = clock_->now() + 2s;
   answers_come(permits_verb::acquire, 2s, 1);
-  auto second = std::async(std::launch::async, [&] { return m.acquire(); });
+  auto second = harness::concurrently([&] { return m.acquire(); });
   harness::eventually("its answer is on its way", [&] { return clock_->now() >= answered; });
   ASSERT_FALSE(first.release());
   const lease held = second.get();

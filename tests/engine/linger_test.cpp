@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
-#include <future>
 #include <thread>
 
+#include "harness/concurrently.hpp"
 #include "harness/next_wake.hpp"
 #include "harness/without_fences.hpp"
 #include "session/session_impl.hpp"
@@ -350,7 +350,7 @@ TEST(linger, a_thread_that_gives_back_an_idle_lock_of_other_options_is_not_passe
   m.lock(), m.unlock();
   const auto line = s.session.impl()->local_queue_of("m");
   s.script->hang(verb::release);
-  auto first = std::async(std::launch::async, [&] { return different.try_acquire(); });
+  auto first = harness::concurrently([&] { return different.try_acquire(); });
   s.script->await(verb::release, 1);
   const auto in_line = line->waiting();
   auto second = async_acquire(different).future();

@@ -4,6 +4,7 @@
 #include <future>
 #include <thread>
 
+#include "harness/concurrently.hpp"
 #include "harness/without_fences.hpp"
 #include "session/session_impl.hpp"
 #include "stage.hpp"
@@ -184,7 +185,7 @@ TEST(lock_order, a_reader_that_left_before_others_holds_nothing) {
   scene s;
   holdfast::shared_mutex a{s.session, "reader-a"};
   mutex b{s.session, "reader-b"};
-  const auto others = std::async(std::launch::async, [&] { return a.acquire_shared(); }).get();
+  const auto others = harness::concurrently([&] { return a.acquire_shared(); }).get();
   {
     const auto mine = a.acquire_shared();
   }
@@ -204,7 +205,7 @@ TEST(lock_order, a_first_reader_that_left_before_others_holds_nothing) {
   holdfast::shared_mutex a{s.session, "first-a"};
   mutex b{s.session, "first-b"};
   auto first = a.acquire_shared();
-  const auto others = std::async(std::launch::async, [&] { return a.acquire_shared(); }).get();
+  const auto others = harness::concurrently([&] { return a.acquire_shared(); }).get();
   first = {};
   b.lock(), b.unlock();
   const std::lock_guard guard{b};

@@ -3,6 +3,7 @@
 #include <future>
 
 #include "engine/stage.hpp"
+#include "harness/concurrently.hpp"
 #include "harness/next_wake.hpp"
 
 // Limits on a clock that stands still.
@@ -21,7 +22,7 @@ TEST(rate, a_waiter_continues_when_its_token_is_due_after_one_round_trip) {
   rate_limiter l(s.session, "n", one_a_second);
   EXPECT_TRUE(l.try_take());
   const auto before = s.session.store_operations();
-  auto waiter = std::async(std::launch::async, [&] { return l.take(); });
+  auto waiter = harness::concurrently([&] { return l.take(); });
   harness::eventually("it has reserved", [&] { return s.script->count(verb::acquire) == 2; });
   s.clock->advance(999ms);
   EXPECT_EQ(waiter.wait_for(0s), std::future_status::timeout);
@@ -41,7 +42,7 @@ TEST(rate, a_stopped_waiter_learns_when_its_token_was_due) {
   rate_limiter l(s.session, "n", {{.tokens = 1, .per = 1h}});
   EXPECT_TRUE(l.try_take());
   std::stop_source stop;
-  auto waiter = std::async(std::launch::async, [&] { return l.take(1, {}, stop.get_token()); });
+  auto waiter = harness::concurrently([&] { return l.take(1, {}, stop.get_token()); });
   harness::eventually("it has reserved", [&] { return s.script->count(verb::acquire) == 2; });
   stop.request_stop();
   const auto d = waiter.get();
@@ -53,7 +54,7 @@ TEST(rate, an_outage_of_a_moment_makes_waiters_repeat_their_requests) {
   stage s;
   rate_limiter l(s.session, "n", one_a_second);
   s.script->set(verb::acquire, fault::drop_request);
-  auto waiter = std::async(std::launch::async, [&] { return l.take_for(1, 1min); });
+  auto waiter = harness::concurrently([&] { return l.take_for(1, 1min); });
   s.script->await(verb::acquire, 1);
   s.script->set(verb::acquire, fault::none);
   harness::eventually("it is through", [&] {
@@ -82,7 +83,7 @@ TEST(rate, a_refund_whose_reply_was_lost_is_repeated_and_counts_once) {
   rate_limiter l(s.session, "n", {{.tokens = 5, .per = 1h}});
   EXPECT_TRUE(l.try_take(5));
   s.script->set(verb::release, fault::drop_reply);
-  auto giver = std::async(std::launch::async, [&] { l.refund(2); });
+  auto giver = harness::concurrently([&] { l.refund(2); });
   s.script->await(verb::release, 1);
   s.script->set(verb::release, fault::none);
   harness::eventually("it is through", [&] {
@@ -111,7 +112,7 @@ TEST(rate, a_stopped_waiter_leaves_no_debt) {
   rate_limiter l(s.session, "n", one_a_second);
   EXPECT_TRUE(l.try_take());
   std::stop_source stop;
-  auto waiter = std::async(std::launch::async, [&] { return l.take(1, {}, stop.get_token()); });
+  auto waiter = harness::concurrently([&] { return l.take(1, {}, stop.get_token()); });
   s.script->await(verb::acquire, 2);
   stop.request_stop();
   EXPECT_FALSE(waiter.get());

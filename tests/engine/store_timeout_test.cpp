@@ -3,6 +3,7 @@
 #include <functional>
 #include <future>
 
+#include "harness/concurrently.hpp"
 #include "harness/failing.hpp"
 #include "session/session_impl.hpp"
 #include "stage.hpp"
@@ -31,7 +32,7 @@ struct store_timeout : testing::Test {
   struct patient {
     using attempt = std::function<std::optional<lease>(std::stop_token)>;
     patient(const attempt& of, bool seen_asleep)
-        : got(std::async(std::launch::async, [of, seen_asleep, enough = stop.get_token()] {
+        : got(harness::concurrently([of, seen_asleep, enough = stop.get_token()] {
             waiting_room::of_test = seen_asleep;
             std::optional<lease> mine;
             try {

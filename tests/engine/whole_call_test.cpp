@@ -5,6 +5,7 @@
 #include <string>
 
 #include "hanging_store.hpp"
+#include "harness/concurrently.hpp"
 #include "session/session_impl.hpp"
 #include "wait/asked_once.hpp"
 
@@ -150,10 +151,9 @@ TEST_F(whole_call, of_two_locks_the_second_has_no_time_of_its_own) {
   holdfast::both two(late, second);
   there->hang();
   EXPECT_FALSE(while_it_hangs(
-      std::async(std::launch::async, [&] { return two.try_acquire_for(50ms).has_value(); }),
-      *there));
-  EXPECT_FALSE(while_it_hangs(
-      std::async(std::launch::async, [&] { return two.try_lock_for(50ms); }), *there));
+      harness::concurrently([&] { return two.try_acquire_for(50ms).has_value(); }), *there));
+  EXPECT_FALSE(
+      while_it_hangs(harness::concurrently([&] { return two.try_lock_for(50ms); }), *there));
   there->let_go();
   await_free("first");
 }
@@ -198,8 +198,7 @@ TEST_F(whole_call, an_unconfirmed_release_of_the_first_of_two_locks_is_not_await
   mutex first{session, "first", unconfirmed}, second{other, "second"};
   holdfast::both two(first, second);
   there->hang();
-  auto begun =
-      std::async(std::launch::async, [&] { return two.try_acquire_for(300ms).has_value(); });
+  auto begun = harness::concurrently([&] { return two.try_acquire_for(300ms).has_value(); });
   await_unless_over("the second hangs", begun, [&] { return there->hanging() > 0; });
   store->hang();
   EXPECT_FALSE(while_it_hangs(std::move(begun)));
@@ -437,15 +436,14 @@ TEST_F(whole_call, a_multi_lock_has_one_deadline_over_all_its_stores) {
   holdfast::multi_lock all{here, away};
   *answers_at = boot_clock::now() + 300ms;
   EXPECT_FALSE(while_it_hangs(
-      std::async(std::launch::async,
-                 [&] {
-                   try {
-                     return all.try_acquire_for(answers_at->load() - boot_clock::now()).has_value();
-                   } catch (const holdfast::error& e) {
-                     EXPECT_EQ(e.reason(), errc::unavailable) << e.what();
-                     return false;
-                   }
-                 }),
+      harness::concurrently([&] {
+        try {
+          return all.try_acquire_for(answers_at->load() - boot_clock::now()).has_value();
+        } catch (const holdfast::error& e) {
+          EXPECT_EQ(e.reason(), errc::unavailable) << e.what();
+          return false;
+        }
+      }),
       *there));
   there->let_go();
   await_free("a");

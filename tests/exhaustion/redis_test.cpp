@@ -7,6 +7,7 @@
 #include <new>
 
 #include "exhaustion/failing_memory.hpp"
+#include "harness/concurrently.hpp"
 #include "harness/eventually.hpp"
 #include "harness/redis_server.hpp"
 
@@ -108,7 +109,7 @@ TEST(redis_acknowledgements, that_there_is_no_memory_to_ask_for_keep_no_caller_w
       ends();
       enough = !no_memory_after::failed();
     }
-    auto next = std::async(std::launch::async, ends);
+    auto next = harness::concurrently(ends);
     ASSERT_EQ(next.wait_for(20s), std::future_status::ready);
     if (enough) break;
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "examples/shop/server.hpp"
+#include "harness/concurrently.hpp"
 #include "harness/program.hpp"
 #include "harness/temp_dir.hpp"
 #include "paths.hpp"
@@ -82,7 +83,7 @@ inline void expect_right_books(const std::string& url) {
   (void)a->look(0);
   EXPECT_TRUE(a->sell(goods.orders[1], 2, seen, {})) << "over a state that it has not seen";
   std::promise<void> begun;
-  auto after = std::async(std::launch::async, [&] {
+  auto after = harness::concurrently([&] {
     begun.set_value();
     return b->claim(0, 11) ? b->look(0).version : -1;
   });

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "harness/concurrently.hpp"
 #include "harness/eventually.hpp"
 
 namespace harness {
@@ -188,7 +189,7 @@ class early_waiter {
  public:
   explicit early_waiter(const session& s) {
     const auto before = s.store_operations();
-    waits_ = std::async(std::launch::async, [s] {
+    waits_ = harness::concurrently([s] {
       ends(limited_call{"a wait that had begun",
                         [](const session& at) {
                           return holdfast::mutex(at, "held").try_acquire_for(2500ms).has_value();

@@ -11,10 +11,11 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <future>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
+
+#include "harness/concurrently.hpp"
 
 namespace harness {
 
@@ -231,7 +232,7 @@ outcome run_to_end(const std::vector<std::string>& argv, const surroundings& aro
   p.close_stdin();
   outcome o;
   // Reads both at once, so that neither pipe fills up.
-  auto errors = std::async(std::launch::async, [&] { return p.err.rest(); });
+  auto errors = harness::concurrently([&] { return p.err.rest(); });
   o.out = p.out.rest();
   o.err = errors.get();
   o.code = p.wait();

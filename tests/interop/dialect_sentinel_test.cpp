@@ -3,6 +3,7 @@
 #include <future>
 #include <holdfast/holdfast.hpp>
 
+#include "harness/concurrently.hpp"
 #include "harness/eventually.hpp"
 #include "harness/failing.hpp"
 #include "harness/redis_fleet.hpp"
@@ -62,8 +63,8 @@ class held_and_waited_for {
  private:
   using waiter = std::future<std::optional<lease>>;
   waiter wait_for(const std::string& name) const {
-    return std::async(std::launch::async,
-                      [this, name] { return mutex(others_, name).try_acquire_for(4min); });
+    return harness::concurrently(
+        [this, name] { return mutex(others_, name).try_acquire_for(4min); });
   }
   harness::redis_server& fleet_replica(std::size_t i) const { return fleet_.servers().replica(i); }
 

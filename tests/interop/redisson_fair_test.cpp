@@ -1,10 +1,10 @@
 #include <gtest/gtest.h>
 
-#include <future>
 #include <holdfast/holdfast.hpp>
 #include <iterator>
 #include <sstream>
 
+#include "harness/concurrently.hpp"
 #include "harness/eventually.hpp"
 #include "harness/failing.hpp"
 #include "harness/fault_proxy.hpp"
@@ -110,10 +110,10 @@ TEST_F(redisson_fair, an_uncontended_lock_is_the_hash_of_its_owner_and_nothing_e
 
 TEST_F(redisson_fair, waiters_of_all_programs_are_served_in_order_of_arrival) {
   lease held = lock_.acquire();
-  auto first = std::async(std::launch::async, [&] { return rival_.acquire(); });
+  auto first = harness::concurrently([&] { return rival_.acquire(); });
   until_waiting(1);
   java_waits(3'000'000);
-  auto last = std::async(std::launch::async, [&] { return lock_.acquire(); });
+  auto last = harness::concurrently([&] { return lock_.acquire(); });
   until_waiting(3);
   const auto line = waiting();
   EXPECT_EQ(line.at(1), java);
@@ -138,7 +138,7 @@ TEST_F(redisson_fair, waiters_of_all_programs_are_served_in_order_of_arrival) {
 TEST_F(redisson_fair, each_waiter_expires_later_than_the_waiter_before_it) {
   java_holds();
   java_waits(100'000);
-  auto waits = std::async(std::launch::async, [&] { return lock_.try_acquire_for(1min); });
+  auto waits = harness::concurrently([&] { return lock_.try_acquire_for(1min); });
   until_waiting(2);
   const auto ours = std::stoll(ask({"ZSCORE", given_up, waiting().at(1)}));
   const auto theirs = std::stoll(ask({"ZSCORE", given_up, java}));
@@ -154,7 +154,7 @@ TEST_F(redisson_fair, each_waiter_expires_later_than_the_waiter_before_it) {
 // After minutes their times are near, and no longer its patience apart.
 TEST_F(redisson_fair, the_next_waiter_keeps_its_entry_when_the_first_enters_after_a_long_wait) {
   java_holds();
-  auto waits = std::async(std::launch::async, [&] { return lock_.try_acquire_for(1min); });
+  auto waits = harness::concurrently([&] { return lock_.try_acquire_for(1min); });
   until_waiting(1);
   java_waits(100'000, "1:2");
   const auto behind = std::stoll(ask({"ZSCORE", given_up, "1:2"}));
@@ -172,8 +172,7 @@ TEST_F(redisson_fair, a_waiter_that_gives_up_leaves_the_queue_and_shortens_later
   EXPECT_FALSE(lock_.try_acquire_for(20ms));
   EXPECT_TRUE(waiting().empty());
   std::stop_source stop;
-  auto waits =
-      std::async(std::launch::async, [&] { return rival_.try_acquire_for(1h, stop.get_token()); });
+  auto waits = harness::concurrently([&] { return rival_.try_acquire_for(1h, stop.get_token()); });
   until_waiting(1);
   java_waits(1'000'000 + 2 * patience, "1:2");
   const auto behind = std::stoll(ask({"ZSCORE", given_up, "1:2"}));
@@ -210,7 +209,7 @@ TEST_F(redisson_fair, a_dead_waiter_of_ours_is_removed_by_the_next_and_a_waiter_
 
 TEST_F(redisson_fair, a_living_waiter_of_ours_keeps_its_entry_for_any_time) {
   java_holds();
-  auto waits = std::async(std::launch::async, [&] { return lock_.acquire(); });
+  auto waits = harness::concurrently([&] { return lock_.acquire(); });
   until_waiting(1);
   const auto mine = waiting().front();
   ask({"ZADD", given_up, std::to_string(server_time() + 100), mine});

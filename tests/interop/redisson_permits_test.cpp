@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
-#include <future>
 #include <holdfast/holdfast.hpp>
 
+#include "harness/concurrently.hpp"
 #include "harness/eventually.hpp"
 #include "harness/failing.hpp"
 #include "harness/fault_proxy.hpp"
@@ -84,7 +84,7 @@ TEST_F(redisson_permits, permits_held_by_java_are_awaited_on_its_channel) {
   java_takes("3");
   EXPECT_EQ(three_.available(), 0u);
   EXPECT_FALSE(three_.try_acquire());
-  auto waits = std::async(std::launch::async, [&] { return three_.acquire(2); });
+  auto waits = harness::concurrently([&] { return three_.acquire(2); });
   await_listener();
   java_gives_back("2");
   const lease two = waits.get();
@@ -234,7 +234,7 @@ TEST_F(redisson_permits, an_expired_permit_of_any_program_becomes_free) {
 TEST_F(redisson_permits, a_waiter_is_notified_when_a_permit_is_released) {
   java_makes("2");
   const permit first = two_.acquire(1h), second = two_.acquire(1h);
-  auto waits = std::async(std::launch::async, [&] { return same_.acquire(1h); });
+  auto waits = harness::concurrently([&] { return same_.acquire(1h); });
   await_listener();
   EXPECT_TRUE(two_.release(first.id));
   EXPECT_TRUE(same_.release(waits.get().id));

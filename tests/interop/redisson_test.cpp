@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 
-#include <future>
 #include <holdfast/holdfast.hpp>
 #include <thread>
 
+#include "harness/concurrently.hpp"
 #include "harness/eventually.hpp"
 #include "harness/failing.hpp"
 #include "harness/fault_proxy.hpp"
@@ -66,7 +66,7 @@ TEST_F(redisson, a_session_listens_while_it_waits_and_no_longer) {
   holdfast::mutex mine(session_, "orders"), theirs(other_, "orders");
   const std::string channel = "redisson_lock__channel:{orders}";
   auto held = mine.acquire();
-  auto waiting = std::async(std::launch::async, [&] { return theirs.acquire(); });
+  auto waiting = harness::concurrently([&] { return theirs.acquire(); });
   await_listener(channel);
   held = {};
   const auto got = waiting.get();
@@ -152,7 +152,7 @@ TEST_F(redisson, our_waiters_listen_to_the_channel_of_a_java_writer) {
   java_writes();
   EXPECT_FALSE(lock_.try_acquire_shared());
   EXPECT_FALSE(lock_.try_acquire());
-  auto reader = std::async(std::launch::async, [&] { return lock_.acquire_shared(); });
+  auto reader = harness::concurrently([&] { return lock_.acquire_shared(); });
   await_listener("redisson_rwlock:{rw}");
   // Both in one script, as Redisson does it: a waiter that polls between them listens no longer.
   constexpr const char* release =
@@ -250,7 +250,7 @@ TEST_F(redisson, each_kind_reports_and_keeps_a_key_of_another_kind) {
 
 TEST_F(redisson, a_latch_of_ours_is_a_number_and_java_arrivals_notify_us) {
   latch two(session_, "latch", 2);
-  auto waits = std::async(std::launch::async, [&] { two.wait(); });
+  auto waits = harness::concurrently([&] { two.wait(); });
   await_listener("redisson_countdownlatch__channel__{latch}");
   EXPECT_EQ(ask({"GET", "latch"}), "2");
   java_counts_down("latch");
@@ -292,7 +292,7 @@ TEST_F(redisson, more_arrivals_than_remain_are_refused_and_make_no_latch) {
 TEST_F(redisson, a_latch_that_is_removed_starts_over_for_its_waiters) {
   latch two(session_, "latch", 2);
   two.count_down();
-  auto waits = std::async(std::launch::async, [&] { latch(other_, "latch", 2).wait(); });
+  auto waits = harness::concurrently([&] { latch(other_, "latch", 2).wait(); });
   await_listener("redisson_countdownlatch__channel__{latch}");
   two.remove();
   harness::eventually("it is made again", [&] { return ask({"GET", "latch"}) == "2"; });

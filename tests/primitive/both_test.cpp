@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "engine/stage.hpp"
+#include "harness/concurrently.hpp"
 #include "harness/eventually.hpp"
 
 namespace primitive_test {
@@ -123,7 +124,7 @@ class old_lock_lost : public testing::Test {
   template <class Take>
   void while_it_waits_for_the_new_one(Take take) {
     lease in_the_way = only_new_.acquire();
-    auto got = std::async(std::launch::async, take);
+    auto got = harness::concurrently(take);
     new_at_.await_waiters("orders", 1);
     EXPECT_EQ(old_at_.session.force_release("orders"), 1U);
     old_at_.clock->advance(10s);
@@ -219,7 +220,7 @@ TEST_F(old_lock_lost, does_not_lengthen_a_timed_acquire_by_the_time_of_the_relea
                 new_at_.script->hang(verb::release);
               }};
   both pair{old_, late};
-  auto got = std::async(std::launch::async, [&] { return bool(pair.try_acquire_for(1h)); });
+  auto got = harness::concurrently([&] { return bool(pair.try_acquire_for(1h)); });
   new_at_.script->await(verb::release, 1);
   const lease of_before = only_old_.acquire();
   old_at_.clock->advance(2h);

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "harness/concurrently.hpp"
 #include "harness/eventually.hpp"
 #include "harness/next_wake.hpp"
 
@@ -66,7 +67,7 @@ class busy : public testing::Test {
   /// What `call` does in a thread, while time passes only when all threads sleep: so each wait has
   /// asked before its deadline.
   void while_time_passes(const std::function<void()>& call) {
-    auto over = std::async(std::launch::async, call);
+    auto over = harness::concurrently(call);
     harness::eventually("its end", [&] {
       harness::pass(*clock_, 1ms);
       return over.wait_for(0s) == std::future_status::ready;

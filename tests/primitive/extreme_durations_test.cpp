@@ -6,6 +6,7 @@
 #include <holdfast/testing.hpp>
 
 #include "engine/stage.hpp"
+#include "harness/concurrently.hpp"
 #include "harness/next_wake.hpp"
 #include "primitive/common.hpp"
 #include "primitive/extremes.hpp"
@@ -60,7 +61,7 @@ TEST(extreme_durations, an_endless_local_time_never_ends) {
   o.local_time = microseconds::max();
   holdfast::mutex m{s.session, "m", o};
   auto held = std::make_optional(m.acquire());
-  auto next = std::async(std::launch::async, [&] { return m.acquire().fence(); });
+  auto next = harness::concurrently([&] { return m.acquire().fence(); });
   const auto fence = held->fence();
   held.reset();
   EXPECT_GT(next.get(), fence);
@@ -99,7 +100,7 @@ TEST(extreme_durations, a_redlock_waits_for_ever_for_nodes_that_are_away) {
   o.decorate = holdfast::testing::faulty(plan, clock);
   holdfast::redlock lock{
       {holdfast::open("memory:", o)}, "job", {.node_timeout = milliseconds::max()}};
-  auto got = std::async(std::launch::async, [&] { return lock.acquire().fence(); });
+  auto got = harness::concurrently([&] { return lock.acquire().fence(); });
   harness::eventually("asked again and again", [&] {
     harness::pass(*clock, 1min);
     return lock.attempts() >= 10;

@@ -1,11 +1,11 @@
 #include <gtest/gtest.h>
 
-#include <future>
 #include <holdfast/both.hpp>
 #include <set>
 #include <thread>
 
 #include "engine/stage.hpp"
+#include "harness/concurrently.hpp"
 #include "harness/thread_ids.hpp"
 #include "lease/hold.hpp"
 #include "primitive/thread_number.hpp"
@@ -204,14 +204,12 @@ void expect_one_deadline_for_both(Begin begin) {
 
 TEST(both_locks, wait_for_one_time_on_the_clock_of_the_session) {
   expect_one_deadline_for_both([](auto& pair) {
-    return std::async(std::launch::async, [&] { return pair.try_acquire_for(10s).has_value(); });
+    return harness::concurrently([&] { return pair.try_acquire_for(10s).has_value(); });
   });
+  expect_one_deadline_for_both(
+      [](auto& pair) { return harness::concurrently([&] { return pair.try_lock_for(10s); }); });
   expect_one_deadline_for_both([](auto& pair) {
-    return std::async(std::launch::async, [&] { return pair.try_lock_for(10s); });
-  });
-  expect_one_deadline_for_both([](auto& pair) {
-    return std::async(std::launch::async,
-                      [&] { return async_acquire(pair, 10s).future().get().ok(); });
+    return harness::concurrently([&] { return async_acquire(pair, 10s).future().get().ok(); });
   });
 }
 

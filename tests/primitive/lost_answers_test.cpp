@@ -8,6 +8,7 @@
 
 #include "engine/slow_to_answer.hpp"
 #include "engine/stage.hpp"
+#include "harness/concurrently.hpp"
 #include "harness/next_wake.hpp"
 #include "harness/thread_ids.hpp"
 
@@ -55,7 +56,7 @@ TEST(counted_time, until_tokens_are_there_begins_with_the_answer) {
   holdfast::rate_limiter l(session, "n", {{.tokens = 1, .per = 10s}});
   EXPECT_TRUE(l.try_take());
   const auto before = s.clock->now();
-  auto waiter = std::async(std::launch::async, [&] {
+  auto waiter = harness::concurrently([&] {
     (void)l.take();
     return s.clock->now();
   });
@@ -124,7 +125,7 @@ struct lost_answers : testing::Test {
   }
   /// Runs calls that wait without a deadline, while time passes.
   void while_time_goes_on(const std::function<void()>& calls) const {
-    auto over = std::async(std::launch::async, calls);
+    auto over = harness::concurrently(calls);
     harness::eventually("it is over", [&] {
       harness::to_next_wake(*s.clock, 2s);
       return over.wait_for(0s) == std::future_status::ready;
@@ -232,7 +233,7 @@ TEST_F(lost_answers, to_a_next_arrival_leave_no_participant_behind_the_barrier) 
 
 TEST_F(lost_answers, to_a_next_arrival_do_not_have_its_thread_arrive_for_another_one_too) {
   holdfast::barrier b{session, "b", 2, {.lease = 1h}};
-  auto of_another = std::async(std::launch::async, [&] { return b.arrive(); }).get();
+  auto of_another = harness::concurrently([&] { return b.arrive(); }).get();
   std::optional<holdfast::barrier::arrival> again;
   while_time_goes_on([&] {
     b.arrive_and_wait();
@@ -261,7 +262,7 @@ TEST_F(lost_answers, to_an_arrival_whose_entry_expired_are_reported_to_its_threa
   b.arrive_and_wait();
   s.script->set(verb::acquire, fault::drop_reply);
   std::promise<void> asked, refused;
-  auto of_another = std::async(std::launch::async, [&] {
+  auto of_another = harness::concurrently([&] {
     EXPECT_TRUE(unavailable([&] { b.arrive_and_wait(); }));
     asked.set_value();
     refused.get_future().wait();

@@ -3,6 +3,7 @@
 #include <future>
 
 #include "engine/stage.hpp"
+#include "harness/concurrently.hpp"
 #include "harness/next_wake.hpp"
 
 // The table at the head of multi_lock.hpp: each cell is a test named after it, on a clock that
@@ -44,7 +45,7 @@ class multi_forms : public testing::Test {
   }
   template <class Begin>
   auto waiting_for_b(Begin begin) {
-    auto got = std::async(std::launch::async, begin);
+    auto got = harness::concurrently(begin);
     at_.await_waiters("b", 1);
     return got;
   }

@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 
-#include <future>
 #include <holdfast/holdfast.hpp>
 #include <holdfast/testing.hpp>
 
+#include "harness/concurrently.hpp"
 #include "harness/eventually.hpp"
 #include "harness/shared_servers.hpp"
 #include "harness/temp_dir.hpp"
@@ -117,8 +117,8 @@ TEST_P(multi_locks, a_wait_that_is_cancelled_leaves_nothing_behind) {
   const auto taken = other_c.acquire();
   multi_lock all{a_, b_, c};
   std::stop_source stop;
-  auto got = std::async(std::launch::async,
-                        [&] { return reason_of([&] { (void)all.acquire(stop.get_token()); }); });
+  auto got = harness::concurrently(
+      [&] { return reason_of([&] { (void)all.acquire(stop.get_token()); }); });
   until_waiting("c", 1);
   stop.request_stop();
   EXPECT_EQ(got.get(), errc::cancelled);
@@ -132,7 +132,7 @@ TEST_P(multi_locks, waits_for_each_taken_member_and_keeps_the_earlier_ones) {
   mutex other_c(there_, "c"), c(here_, "c");
   auto taken_c = other_c.acquire();
   multi_lock all{c, b_, a_};
-  auto got = std::async(std::launch::async, [&] { return all.acquire(); });
+  auto got = harness::concurrently([&] { return all.acquire(); });
   until_waiting("b", 1);
   EXPECT_FALSE(is_free("a"));
   (void)taken_b.release();
@@ -154,8 +154,8 @@ TEST_P(multi_locks, locks_that_name_the_same_in_other_orders_never_wait_for_each
       ++counter;
     }
   };
-  auto one = std::async(std::launch::async, [&] { work(here_, true); });
-  auto two = std::async(std::launch::async, [&] { work(there_, false); });
+  auto one = harness::concurrently([&] { work(here_, true); });
+  auto two = harness::concurrently([&] { work(there_, false); });
   one.get();
   two.get();
   EXPECT_EQ(counter, 40);
@@ -222,7 +222,7 @@ TEST_P(multi_locks, members_of_two_stores_are_acquired_and_released_as_one) {
   EXPECT_FALSE(all.try_acquire());
   EXPECT_FALSE(all.try_acquire_for(20ms));
   soon_unused("a");
-  auto got = std::async(std::launch::async, [&] { return all.acquire(); });
+  auto got = harness::concurrently([&] { return all.acquire(); });
   harness::eventually("waiter", [&] { return elsewhere.show("far").waiters.size() == 1; });
   (void)taken.release();
   EXPECT_NO_THROW(got.get().check());
@@ -241,7 +241,7 @@ TEST(multi_locks_of_three_stores, a_waiter_for_the_second_has_the_first_and_leav
   multi_lock all{third, first, second};
   auto taken = rival.acquire();
   EXPECT_FALSE(all.try_acquire_for(5ms));
-  auto got = std::async(std::launch::async, [&] { return all.acquire(); });
+  auto got = harness::concurrently([&] { return all.acquire(); });
   harness::eventually(
       "waiter", [&] { return two.show("x").waiters.size() == 1 && !rival_of_first.try_acquire(); });
   EXPECT_TRUE(rival_of_third.try_acquire());

@@ -6,6 +6,7 @@
 #include <functional>
 #include <future>
 
+#include "harness/concurrently.hpp"
 #include "harness/next_wake.hpp"
 #include "harness/passing_on.hpp"
 #include "primitive/quorum_stage.hpp"
@@ -169,9 +170,9 @@ TEST_P(redlock_faults, no_caller_takes_it_before_it_is_known_whether_a_store_vot
     ++began;
     return reason_of([&] { (void)do_.try_acquire(lock); });
   };
-  auto first = std::async(std::launch::async, take);
+  auto first = harness::concurrently(take);
   harness::eventually("the nodes are asked", [&] { return ways_[2]->identified == 1; });
-  auto second = std::async(std::launch::async, take);
+  auto second = harness::concurrently(take);
   harness::eventually("both have begun", [&] { return began == 2; });
   for (const auto& way : ways_) {
     way->hangs_when_identified = false;
@@ -290,9 +291,8 @@ TEST_P(redlock_faults, a_timed_try_ends_in_time_with_any_hanging_node) {
   a.ways[0]->hang(verb::release);
   for (const std::size_t i : {1U, 2U}) a.ways[i]->hang(verb::acquire);
   const std::array asked{a.ways[1]->count(verb::acquire), a.ways[2]->count(verb::acquire)};
-  auto got = std::async(std::launch::async, [&] {
-    return reason_of([&] { EXPECT_FALSE(do_.try_acquire_for(a.lock, 300ms)); });
-  });
+  auto got = harness::concurrently(
+      [&] { return reason_of([&] { EXPECT_FALSE(do_.try_acquire_for(a.lock, 300ms)); }); });
   for (const std::size_t i : {1U, 2U}) a.ways[i]->await(verb::acquire, asked[i - 1] + 1);
   w_.clock->advance(250ms);  // the vote fails, and is released
   a.ways[0]->await(verb::release, so_far + 1);
@@ -303,9 +303,8 @@ TEST_P(redlock_faults, a_timed_try_ends_in_time_with_any_hanging_node) {
 TEST_P(redlock_faults, a_try_that_ends_before_a_node_s_time_to_answer_finds_no_node_away) {
   client a(w_);
   for (const auto& way : a.ways) way->hang(verb::acquire);
-  auto got = std::async(std::launch::async, [&] {
-    return reason_of([&] { EXPECT_FALSE(do_.try_acquire_for(a.lock, 100ms)); });
-  });
+  auto got = harness::concurrently(
+      [&] { return reason_of([&] { EXPECT_FALSE(do_.try_acquire_for(a.lock, 100ms)); }); });
   harness::eventually("the end of it", [&] {
     harness::pass(*w_.clock, 1ms);
     return got.wait_for(0s) == std::future_status::ready;
@@ -345,7 +344,7 @@ class halves_of_redlocks : public redlock_faults {
     std::stop_source enough;
     const auto hang = [](engine_test::script& of) { of.hang(verb::acquire); };
     late_nodes(hang);
-    auto got = std::async(std::launch::async, [&] {
+    auto got = harness::concurrently([&] {
       return reason_of([&] {
         if (wait == holdfast::no_limit) (void)do_.acquire(a_.lock, enough.get_token());
         EXPECT_FALSE(do_.try_acquire_for(a_.lock, wait));
@@ -408,7 +407,7 @@ TEST_P(redlock_faults, a_vote_that_was_held_up_here_makes_the_pause_after_it_no_
   client a(w_, {.node_timeout = 30s});
   const auto other = holdfast::mutex(w_.open(1, nullptr), "job").acquire();
   a.ways[2]->hang(verb::acquire);
-  auto got = std::async(std::launch::async, [&] { return do_.acquire(a.lock); });
+  auto got = harness::concurrently([&] { return do_.acquire(a.lock); });
   for (const auto& way : a.ways) way->await(verb::acquire, 1);
   for (const std::size_t i : {0U, 1U}) a.settle(i);  // or they would be away, too
   EXPECT_EQ(w_.holders(0), 1U);
@@ -427,8 +426,8 @@ TEST_P(redlock_faults, a_timed_try_does_not_wait_longer_to_identify_the_nodes) {
   auto lock = make_odd();
   ways_[0]->hangs_when_identified = true;
   // The others may have answered until then, or not.
-  auto got = std::async(std::launch::async,
-                        [&] { return reason_of([&] { (void)do_.try_acquire_for(lock, 60ms); }); });
+  auto got = harness::concurrently(
+      [&] { return reason_of([&] { (void)do_.try_acquire_for(lock, 60ms); }); });
   harness::eventually("asked", [&] { return ways_[0]->identified > 0; });
   w_.clock->advance(60ms);
   (void)get(got);
@@ -440,9 +439,8 @@ TEST_P(redlock_faults, a_wait_that_is_stopped_before_the_nodes_are_identified_ta
   auto lock = make_odd();
   ways_[0]->hangs_when_identified = true;
   std::stop_source stop;
-  auto got = std::async(std::launch::async, [&] {
-    return reason_of([&] { (void)do_.acquire(lock, stop.get_token()); });
-  });
+  auto got = harness::concurrently(
+      [&] { return reason_of([&] { (void)do_.acquire(lock, stop.get_token()); }); });
   harness::eventually("asked, and waited for", [&] {
     return ways_[0]->identified > 0 && w_.clock->next_wake() <= w_.clock->now() + 200ms;
   });
@@ -459,9 +457,8 @@ TEST_P(redlock_faults, a_wait_that_is_stopped_while_nodes_hang_releases_the_othe
   a.settle();
   for (const std::size_t i : {0U, 2U}) a.ways[i]->hang(verb::acquire);
   std::stop_source stop;
-  auto got = std::async(std::launch::async, [&] {
-    return reason_of([&] { (void)do_.acquire(a.lock, stop.get_token()); });
-  });
+  auto got = harness::concurrently(
+      [&] { return reason_of([&] { (void)do_.acquire(a.lock, stop.get_token()); }); });
   harness::eventually("one grants it, and the others are waited for", [&] {
     return w_.holders(1) == 1 && w_.clock->next_wake() <= w_.clock->now() + 30s;
   });

@@ -1,8 +1,7 @@
 #include <gtest/gtest.h>
 
-#include <future>
-
 #include "base/losses.hpp"
+#include "harness/concurrently.hpp"
 #include "harness/failing.hpp"
 #include "harness/next_wake.hpp"
 #include "primitive/quorum_stage.hpp"
@@ -35,7 +34,7 @@ class redlock_forms : public testing::Test {
   template <class Begin>
   void expect_it_votes_again(Begin begin) {
     auto taken = rival_.lock.acquire();
-    auto got = std::async(std::launch::async, begin);
+    auto got = harness::concurrently(begin);
     harness::eventually("three votes", [&] {
       harness::to_next_wake(*w_.clock, 1s);
       return a_.lock.attempts() >= 3;
@@ -105,14 +104,14 @@ TEST_F(redlock_forms, try_lock_wait_votes_again_until_then) {
 
 TEST_F(redlock_forms, try_lock_wait_gives_up_then) {
   const auto taken = rival_.lock.acquire();
-  auto got = std::async(std::launch::async, [&] { return a_.lock.try_lock_for(2s); });
+  auto got = harness::concurrently([&] { return a_.lock.try_lock_for(2s); });
   EXPECT_FALSE(get(got));
 }
 
 TEST_F(redlock_forms, try_lock_wait_gives_each_node_a_part_of_the_wait) {
   quorum_test::client client{w_};
   for (int i = 0; i < 3; ++i) client.ways[static_cast<std::size_t>(i)]->hang(verb::acquire);
-  auto got = std::async(std::launch::async, [&] {
+  auto got = harness::concurrently([&] {
     try {
       (void)client.lock.try_acquire_for(500ms);
     } catch (const holdfast::error& e) {

@@ -2,6 +2,7 @@
 
 #include <future>
 
+#include "harness/concurrently.hpp"
 #include "harness/next_wake.hpp"
 #include "harness/seed.hpp"
 #include "primitive/quorum_stage.hpp"
@@ -108,7 +109,7 @@ TEST_P(redlocks, every_minority_may_hang_and_late_votes_are_released) {
     for (std::size_t i = 0; i < n(); ++i) {
       if ((hung >> i & 1U) != 0) a.ways[i]->hang(verb::acquire);
     }
-    auto got = std::async(std::launch::async, [&] {
+    auto got = harness::concurrently([&] {
       return reason_of([&] {
         if (!do_.try_acquire(a.lock)) throw holdfast::error({errc::busy, "not had"});
       });
@@ -224,7 +225,7 @@ TEST_P(redlocks, an_answer_that_comes_after_the_lease_is_no_lock) {
   std::vector<std::size_t> so_far;
   for (auto& way : a.ways) so_far.push_back(way->count(verb::acquire));
   for (auto& way : a.ways) way->hang(verb::acquire);
-  auto got = std::async(std::launch::async, [&] { return do_.try_acquire_for(a.lock, 100s); });
+  auto got = harness::concurrently([&] { return do_.try_acquire_for(a.lock, 100s); });
   for (std::size_t i = 0; i < n(); ++i) a.ways[i]->await(verb::acquire, so_far[i] + 1);
   w_.clock->advance(150ms);  // longer than the lease, shorter than the nodes may take
   for (auto& way : a.ways) way->let_go();

@@ -3,6 +3,7 @@
 #include <future>
 
 #include "engine/stage.hpp"
+#include "harness/concurrently.hpp"
 #include "harness/next_wake.hpp"
 
 // A change of a hold whose answer does not come: afterwards both sides agree.
@@ -36,7 +37,7 @@ struct resizing : testing::Test {
   using form = std::function<std::future<result<bool>>(lease&)>;
   template <class Call>
   static std::future<result<bool>> by_a_thread(Call call) {
-    return std::async(std::launch::async, [call]() -> result<bool> {
+    return harness::concurrently([call]() -> result<bool> {
       try {
         return call();
       } catch (const holdfast::error& e) {
@@ -161,7 +162,7 @@ TEST_F(resizing,
 
 TEST_F(resizing, a_thread_whose_downgrade_is_repeated_holds_it_as_a_reader) {
   s.script->set(verb::resize, fault::drop_reply);
-  auto got = std::async(std::launch::async, [&] {
+  auto got = harness::concurrently([&] {
     lock.lock();
     lock.downgrade();
     const bool reads = others_read();

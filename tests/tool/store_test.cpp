@@ -7,11 +7,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <future>
 #include <iterator>
 #include <optional>
 #include <string>
 
+#include "harness/concurrently.hpp"
 #include "harness/eventually.hpp"
 #include "harness/temp_dir.hpp"
 #include "tool/default_store.hpp"
@@ -111,7 +111,7 @@ TEST(default_store, is_not_used_while_it_is_being_cleaned_up) {
   const unique_fd cleaner{::open(below.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
   std::filesystem::permissions(below.path(), std::filesystem::perms(0700));
   ASSERT_EQ(::flock(cleaner.get(), LOCK_EX), 0);
-  auto found = std::async(std::launch::async, [&] { return find_default_store(below.path()); });
+  auto found = harness::concurrently([&] { return find_default_store(below.path()); });
   harness::eventually("it waits for the lock", [] {
     std::ifstream locks("/proc/locks");
     const std::string all{std::istreambuf_iterator<char>(locks), {}};

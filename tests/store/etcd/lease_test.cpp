@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <future>
 #include <holdfast/guard.hpp>
 #include <optional>
 #include <set>
@@ -7,6 +6,7 @@
 #include <string>
 #include <thread>
 
+#include "harness/concurrently.hpp"
 #include "harness/eventually.hpp"
 #include "harness/fault_proxy.hpp"
 #include "store/etcd/etcd.hpp"
@@ -151,8 +151,7 @@ TEST(etcd_leases, a_record_whose_lease_ends_before_it_is_written_is_no_lost_sess
   const auto store = etcd::open_etcd(options).value();
   const auto before = all_leases();
   network.with([](auto& relay) { relay.stall(harness::way::down); });
-  auto made =
-      std::async(std::launch::async, [&] { return store->replace("latch", "one", -1, 1'000'000); });
+  auto made = harness::concurrently([&] { return store->replace("latch", "one", -1, 1'000'000); });
   std::string id;
   harness::eventually("it has a lease", [&] {
     for (const auto& one : all_leases()) id = before.contains(one) ? id : one;

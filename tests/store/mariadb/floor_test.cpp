@@ -1,9 +1,9 @@
 #include <functional>
-#include <future>
 #include <holdfast/store/state_store.hpp>
 #include <vector>
 
 #include "fixture.hpp"
+#include "harness/concurrently.hpp"
 #include "store/mariadb/link.hpp"
 #include "store/sql/floor_rules.hpp"
 #include "store/sql/row_store.hpp"
@@ -107,7 +107,7 @@ class mariadb_deadlock : public mariadb_floor {
   /// The result of `act`, which first changes "a", and then waits for "b".
   template <class Act>
   auto of(Act act) {
-    auto victim = std::async(std::launch::async, act);
+    auto victim = harness::concurrently(act);
     eventually("it has changed a", [&] { return !is_free_for(client{port()}); });
     other_.ask("insert into " + table("holdfast_records") + " values ('a', 1, 'null')");
     return victim.get();

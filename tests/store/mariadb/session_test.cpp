@@ -1,7 +1,7 @@
-#include <future>
 #include <thread>
 
 #include "fixture.hpp"
+#include "harness/concurrently.hpp"
 #include "harness/keepalive.hpp"
 #include "store/mariadb/user_lock.hpp"
 #include "store/sql/command_line_rules.hpp"
@@ -82,7 +82,7 @@ TEST_F(mariadb_session, a_waiter_whose_connection_ends_waits_again) {
   auto a = open(), b = open();
   holdfast::mutex first{a, "m"}, second{b, "m"};
   auto held = first.acquire();
-  auto waiter = std::async(std::launch::async, [&] { return second.acquire().fence(); });
+  auto waiter = harness::concurrently([&] { return second.acquire().fence(); });
   std::string id;
   eventually("a waiting connection", [&] {
     id =

@@ -1,6 +1,6 @@
-#include <future>
 
 #include "fixture.hpp"
+#include "harness/concurrently.hpp"
 #include "store/postgres/link.hpp"
 #include "store/postgres/opening.hpp"
 #include "store/sql/floor_rules.hpp"
@@ -187,7 +187,7 @@ TEST_F(postgres_floor, a_row_that_vanishes_during_a_wait_for_its_lock_is_made_ag
   const client other{base_};
   other.ask("begin; select * from " + table("holdfast_records") + " for update");
   const std::string_view names[] = {"m"};
-  auto locked = std::async(std::launch::async, [&] { return link_->lock(names, soon()); });
+  auto locked = harness::concurrently([&] { return link_->lock(names, soon()); });
   until_a_lock_has_a_waiter();
   other.ask("delete from " + table("holdfast_records") + "; commit");
   const auto found = locked.get();

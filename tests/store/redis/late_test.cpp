@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "fixture.hpp"
+#include "harness/concurrently.hpp"
 #include "harness/fault_proxy.hpp"
 #include "session/session_impl.hpp"
 #include "store/redis/commands.hpp"
@@ -272,7 +273,7 @@ TEST_F(redis_behind_a_proxy, an_answer_reports_that_an_earlier_attempt_may_have_
   ASSERT_FALSE(s.impl()->permits("m", asks).value().repeated);
   const auto before = calls();
   proxy_.with([](relay& r) { r.stall(way::down); });
-  auto answer = std::async(std::launch::async, [&] { return s.impl()->permits("m", asks); });
+  auto answer = harness::concurrently([&] { return s.impl()->permits("m", asks); });
   eventually("the first attempt", [&] { return calls() == before + 1; });
   proxy_.with([](relay& r) { r.cut(), r.heal(); });
   EXPECT_TRUE(answer.get().value().repeated);

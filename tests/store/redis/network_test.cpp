@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "fixture.hpp"
+#include "harness/concurrently.hpp"
 #include "harness/fault_proxy.hpp"
 #include "harness/hung_store.hpp"
 #include "harness/passing_on.hpp"
@@ -123,7 +124,7 @@ TEST_F(redis_network, a_release_that_may_have_been_carried_out_is_not_repeated_w
   auto held = holdfast::mutex(s, "m").acquire();
   const auto mine = server_.ask({"GET", "m"});
   proxy_.with([](relay& r) { r.stall(way::down); });
-  auto released = std::async(std::launch::async, [&] { return held.release(); });
+  auto released = harness::concurrently([&] { return held.release(); });
   harness::eventually("it is carried out", [&] { return server_.ask({"EXISTS", "m"}) == "0"; });
   server_.ask({"SET", "m", mine});  // by another owner
   proxy_.with([](relay& r) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <future>
 #include <holdfast/holdfast.hpp>
 #include <memory>
 #include <stop_token>
@@ -12,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/concurrently.hpp"
 #include "harness/eventually.hpp"
 #include "store/sql/row_link.hpp"
 
@@ -96,7 +96,7 @@ class floor_rules : public Store {
     sweeper.ask("begin; update " + this->table("holdfast_meta") +
                 " set fence_floor = " + std::to_string(before.now_at + 1'000'000) +
                 "; delete from " + this->table("holdfast_records"));
-    auto made = std::async(std::launch::async, [&] { return replace({first("m", before)}); });
+    auto made = harness::concurrently([&] { return replace({first("m", before)}); });
     until_it_waits();
     sweeper.ask("commit");
     EXPECT_FALSE(made.get());

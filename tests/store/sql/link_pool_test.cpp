@@ -1,4 +1,5 @@
 #include "store/sql/link_pool.hpp"
+#include "harness/concurrently.hpp"
 
 #include <gtest/gtest.h>
 
@@ -120,7 +121,7 @@ TEST(link_pools, wait_for_a_pause_that_is_short) {
   away_pool away;
   EXPECT_FALSE(away.borrow());
   away.answers = true;
-  auto next = std::async(std::launch::async, [&] { return bool(away.borrow()); });
+  auto next = harness::concurrently([&] { return bool(away.borrow()); });
   harness::eventually("it waits", [&] {
     return away.clock.next_wake() != holdfast::forever ||
            next.wait_for(0s) == std::future_status::ready;
@@ -185,8 +186,7 @@ class full_servers : public testing::Test {
   void come(std::future<bool>& served, std::chrono::nanoseconds patience) {
     const int before = watched_.waits;
     const auto deadline = clock_.now() + patience;
-    served =
-        std::async(std::launch::async, [this, deadline] { return bool(pool_.borrow(deadline)); });
+    served = harness::concurrently([this, deadline] { return bool(pool_.borrow(deadline)); });
     harness::eventually("it waits", [&] { return watched_.waits > before || is_over(served); });
   }
 
@@ -294,8 +294,8 @@ TEST(link_pools, try_a_full_server_again_after_half_a_second_at_least) {
       4, clock);
   const auto one = pool.borrow(clock.now());
   ASSERT_TRUE(one);
-  auto refused = std::async(std::launch::async,
-                            [&, until = clock.now() + 1h] { return bool(pool.borrow(until)); });
+  auto refused =
+      harness::concurrently([&, until = clock.now() + 1h] { return bool(pool.borrow(until)); });
   for (int tries = 2; tries < 7; ++tries) {
     const auto pause = [&] { return clock.next_wake() - clock.now(); };
     harness::eventually("it was refused, and waits",
@@ -397,7 +397,7 @@ class busy_pools : public testing::Test {
   waiter& come(std::chrono::nanoseconds patience, std::function<void()> once_served = {}) {
     waiter& w = waiters_.emplace_back();
     const auto deadline = clock_.now() + patience;
-    w.served = std::async(std::launch::async, [&w, deadline, once_served, this] {
+    w.served = harness::concurrently([&w, deadline, once_served, this] {
       const auto mine = pool_.borrow(deadline);
       if (mine && once_served) once_served();
       if (mine) w.enough.get_future().wait();
@@ -460,7 +460,7 @@ TEST_F(busy_pools, serve_the_waiters_behind_a_waiter_that_gives_up) {
   ASSERT_TRUE(*first);
   waiter& leads = come(3h);
   const auto deadline = clock_.now() + 4h;
-  auto behind = std::async(std::launch::async, [&] { return bool(pool_.borrow(deadline)); });
+  auto behind = harness::concurrently([&] { return bool(pool_.borrow(deadline)); });
   clock_.advance(3h);
   EXPECT_FALSE(leads.served.get());
   harness::eventually("it waits", [&] { return clock_.next_wake() == deadline; });
@@ -484,7 +484,7 @@ TEST_F(busy_pools, keep_the_thread_of_a_request_that_was_taken_past_its_deadline
   auto first = pool.borrow(clock.now());
   ASSERT_TRUE(first);
   taken_request mine;
-  auto waiting = std::async(std::launch::async, [&, deadline = clock.now() + 1h] {
+  auto waiting = harness::concurrently([&, deadline = clock.now() + 1h] {
     const auto got = pool.borrow(deadline, mine);
     return got && !*got;
   });
@@ -514,9 +514,9 @@ TEST(link_pools, serve_the_next_request_if_the_first_was_called_and_then_taken) 
     const auto waits = [&](int n) {
       harness::eventually("it waits", [&] { return clock.waits >= n; });
     };
-    auto first = std::async(std::launch::async, [&] { return bool(pool.borrow(deadline, mine)); });
+    auto first = harness::concurrently([&] { return bool(pool.borrow(deadline, mine)); });
     waits(1);
-    auto next = std::async(std::launch::async, [&] { return bool(pool.borrow(deadline)); });
+    auto next = harness::concurrently([&] { return bool(pool.borrow(deadline)); });
     waits(2);
     link_pool::taken others{pool};
     comes_back.reset();
@@ -538,7 +538,7 @@ TEST(link_pools, serve_requests_that_came_back_before_the_others_in_their_order)
   taken_request a, b, c;
   const auto borrows = [&](int n, taken_request& mine, bool is_taken) {
     const int before = clock.waits;
-    auto waiting = std::async(std::launch::async, [&, n, is_taken, deadline] {
+    auto waiting = harness::concurrently([&, n, is_taken, deadline] {
       if (is_taken) {
         EXPECT_FALSE(pool.borrow(deadline, mine)->has_value());
       }
@@ -576,7 +576,7 @@ TEST_F(busy_pools, offer_no_request_to_a_thread_that_has_enough) {
   std::vector<std::future<bool>> waiting;
   for (auto& one : requests) {
     const int before = clock.waits;
-    waiting.push_back(std::async(std::launch::async, [&, deadline = clock.now() + 1h] {
+    waiting.push_back(harness::concurrently([&, deadline = clock.now() + 1h] {
       const auto got = pool.borrow(deadline, one);
       return got && !*got;
     }));
@@ -601,7 +601,7 @@ TEST_F(busy_pools, serve_a_request_that_no_thread_takes) {
   ASSERT_TRUE(*first);
   taken_request mine;
   const auto deadline = clock_.now() + 1h;
-  auto waiting = std::async(std::launch::async, [&] {
+  auto waiting = harness::concurrently([&] {
     const auto got = pool_.borrow(deadline, mine);
     return got && got->has_value();
   });
@@ -654,13 +654,13 @@ TEST(link_pools, tell_a_broken_request_the_outcome_of_the_attempt_of_another) {
   EXPECT_FALSE(pool.borrow(clock.now()));
   clock.advance(1s);
   const auto deadline = clock.now() + 2h;
-  auto other = std::async(std::launch::async, [&] {
+  auto other = harness::concurrently([&] {
     const auto its = pool.borrow(deadline);
     enough.wait();
     return bool(its);
   });
   tries.wait();
-  auto again = std::async(std::launch::async, [&] {
+  auto again = harness::concurrently([&] {
     mine = pool.replace(std::move(*mine), deadline);
     return bool(mine);
   });
@@ -695,7 +695,7 @@ TEST(link_pools, report_to_a_request_that_is_not_next_that_others_waited_longer)
   held_clock clock(time);
   link_pool pool([](auto) -> made { return std::unique_ptr<row_link>(); }, 1, clock);
   auto first = pool.borrow(time.now());
-  auto second = std::async(std::launch::async, [&] { return bool(pool.borrow(time.now() + 1h)); });
+  auto second = harness::concurrently([&] { return bool(pool.borrow(time.now() + 1h)); });
   harness::eventually("it waits", [&] { return time.next_wake() != holdfast::forever; });
   const auto full = pool.borrow(time.now());
   ASSERT_FALSE(full);
@@ -722,7 +722,7 @@ TEST(link_pools, report_an_absent_server_and_not_that_all_connections_are_in_use
       1, clock);
   EXPECT_FALSE(pool.borrow(clock.now() + 1h));
   clock.advance(1s);
-  auto other = std::async(std::launch::async, [&] { return bool(pool.borrow(clock.now() + 1h)); });
+  auto other = harness::concurrently([&] { return bool(pool.borrow(clock.now() + 1h)); });
   tries.wait();
   const auto behind = pool.borrow(clock.now());
   may_end.count_down();
@@ -748,7 +748,7 @@ class one_tries : public testing::TestWithParam<bool> {
   ~one_tries() override { clock_.advance(10h); }  // nobody waits for longer
 
   void come(std::chrono::nanoseconds patience) {
-    served_.push_back(std::async(std::launch::async, [this, until = clock_.now() + patience] {
+    served_.push_back(harness::concurrently([this, until = clock_.now() + patience] {
       const auto mine = pool_.borrow(until);
       all_over_.count_down();
       all_over_.wait();

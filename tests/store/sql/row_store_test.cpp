@@ -1,4 +1,5 @@
 #include "store/sql/row_store.hpp"
+#include "harness/concurrently.hpp"
 
 #include <gtest/gtest.h>
 
@@ -889,7 +890,7 @@ class busy_stores : public row_stores {
     for (const auto* name : {"a", "b", "c"}) EXPECT_TRUE(change(name).how);
     std::promise<void> in_use;
     server_.once_read = [&] { in_use.set_value(), answers_.get_future().wait(); };
-    first_ = std::async(std::launch::async, [this] { return bool(one_.time()); });
+    first_ = harness::concurrently([this] { return bool(one_.time()); });
     in_use.get_future().wait();
     server_.writes = server_.reads = 0;
     server_.replaced.clear();
@@ -903,7 +904,7 @@ class busy_stores : public row_stores {
   /// A change whose thread waits for the connection.
   std::future<outcome> queue(const std::string& name) {
     const int before = clock_.waits;
-    auto later = std::async(std::launch::async, [this, name] { return change(name); });
+    auto later = harness::concurrently([this, name] { return change(name); });
     harness::eventually("it waits", [&] { return clock_.waits > before; });
     return later;
   }
@@ -1008,7 +1009,7 @@ TEST_F(busy_stores, leave_a_change_that_lacks_memory_to_its_own_thread) {
   };
   auto a = queue("a");
   const int before = clock_.waits;
-  auto b = std::async(std::launch::async, [this] {
+  auto b = harness::concurrently([this] {
     greedy change;
     const state_store::step step{"b", &change};
     return std::move(one_.transact(std::span(&step, 1)).front());

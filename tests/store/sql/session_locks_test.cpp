@@ -1,4 +1,5 @@
 #include "store/sql/session_locks.hpp"
+#include "harness/concurrently.hpp"
 
 #include <gtest/gtest.h>
 
@@ -483,8 +484,7 @@ TEST_F(lock_sessions, find_a_grant_that_comes_as_the_thread_that_tidies_falls_as
   clock.once = [&] {
     server_.held_by["m"] = server_.waits.back();
     clock.read = false;
-    told =
-        std::async(std::launch::async, [&] { return store->inbox().receive(holdfast::forever); });
+    told = harness::concurrently([&] { return store->inbox().receive(holdfast::forever); });
     clock.read.wait(false);
     has_looked = true;
   };

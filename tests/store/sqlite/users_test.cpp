@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "fixture.hpp"
+#include "harness/concurrently.hpp"
 #include "store/sqlite/connection.hpp"
 
 // Several users of one file. Only root can act as another user: without root these tests have one
@@ -205,7 +206,7 @@ TEST_F(users, a_reader_waits_for_a_process_that_has_the_file_for_itself) {
     ASSERT_TRUE(alone.open(file_).ok());
     for (const char* const what : {"PRAGMA locking_mode=EXCLUSIVE", "BEGIN IMMEDIATE", "COMMIT"})
       ASSERT_EQ(::sqlite3_exec(alone.get(), what, nullptr, nullptr, nullptr), SQLITE_OK) << what;
-    read = std::async(std::launch::async, [&] {
+    read = harness::concurrently([&] {
       auto options = reading();
       options.busy_timeout = std::chrono::minutes(1);
       return record_of(*open(options), "name") == "1";

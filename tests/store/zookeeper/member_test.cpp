@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "harness/concurrently.hpp"
 #include "harness/eventually.hpp"
 #include "harness/fault_proxy.hpp"
 #include "harness/tcp.hpp"
@@ -86,11 +87,11 @@ TEST(zookeeper_members, that_are_resolved_for_a_new_session_delay_no_query_about
   std::future<void> asks, looks;
   const name_server_away now;
   const int before = lookups;
-  asks = std::async(std::launch::async, [&] {
+  asks = harness::concurrently([&] {
     (void)store->contenders("job", holdfast::store::contender_store::as_of::latest, nullptr);
   });
   harness::eventually("a name is looked up", [&] { return lookups > before; });
-  looks = std::async(std::launch::async, [&] { (void)store->safe_until(in.session); });
+  looks = harness::concurrently([&] { (void)store->safe_until(in.session); });
   harness::eventually("it is told",
                       [&] { return looks.wait_for(0s) == std::future_status::ready; });
 }
