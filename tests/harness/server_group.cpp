@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <cstdlib>
 #include <stdexcept>
 
 #include "harness/eventually.hpp"
@@ -15,7 +16,7 @@ server_group::server_group(std::string scheme, int servers, const std::string& f
 std::string server_group::hosts() const {
   std::string all;
   for (const auto& m : members_) {
-    all += (all.empty() ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string(m.port);
+    all += (all.empty() ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string(of_clients(m));
   }
   return all;
 }
@@ -35,7 +36,10 @@ void server_group::choose(int attempt) {
 void server_group::begin(const std::string& package) {
   for (int attempt = 0; attempt < 5; ++attempt) {
     choose(attempt);
-    if (starts(package)) return;
+    if (!starts(package)) continue;
+    if (std::getenv("HOLDFAST_DELAYS") == nullptr) return;
+    for (auto& m : members_) m.slow_network = std::make_unique<fault_proxy>(m.port);
+    return;
   }
   throw std::runtime_error("the servers do not start; is " + package + " installed? " +
                            last_words(members_.front().data + ".log"));

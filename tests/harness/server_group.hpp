@@ -1,22 +1,25 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "harness/fault_proxy.hpp"
 #include "harness/server_process.hpp"
 #include "harness/temp_dir.hpp"
 
 namespace harness {
 
 /// Servers of this test's own that elect a leader: free ports, private data, run as the test's
-/// user.
+/// user. In a run with $HOLDFAST_DELAYS their clients reach each of them through a proxy in this
+/// process, because the preloaded library delays no server that is written in Go or Java.
 class server_group {
  public:
   virtual ~server_group() = default;
   server_group(const server_group&) = delete;
 
   int size() const { return static_cast<int>(members_.size()); }
-  int port(int server) const { return members_.at(static_cast<std::size_t>(server)).port; }
+  int port(int server) const { return of_clients(members_.at(static_cast<std::size_t>(server))); }
   /// A list such as "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3".
   std::string hosts() const;
   std::string url(const std::string& rest = "/locks?session=10s") const {
@@ -40,10 +43,11 @@ class server_group {
  protected:
   struct member {
     server_process process;
-    int port = 0;
+    int port = 0;  ///< the server's own
     int peer_port = 0;
     int third_port = 0;
     std::string data;  ///< a folder that does not exist yet
+    std::unique_ptr<fault_proxy> slow_network{};
   };
 
   server_group(std::string scheme, int servers, const std::string& folder);
@@ -60,6 +64,9 @@ class server_group {
   virtual std::vector<std::string> command(int server) const = 0;
 
  private:
+  static int of_clients(const member& m) {
+    return m.slow_network ? m.slow_network->port() : m.port;
+  }
   server_process& process(int server) {
     return members_.at(static_cast<std::size_t>(server)).process;
   }

@@ -61,7 +61,7 @@ std::vector<std::string> zookeeper_ensemble::command(int server) const {
 
 std::string zookeeper_ensemble::ask(int server, const std::string& word,
                                     std::chrono::seconds patience) const try {
-  tcp_client client(port(server), patience);
+  tcp_client client(members().at(static_cast<std::size_t>(server)).port, patience);
   client.say(word);
   return client.hear_all();
 } catch (const std::exception&) {

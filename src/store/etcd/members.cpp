@@ -34,10 +34,11 @@ std::shared_ptr<grpc::ChannelCredentials> credentials_of(const etcd_options& o) 
   return grpc::SslCredentials(ssl);
 }
 
-// The back-off in gRPC also limits the time to make a connection: a machine that is busy, or far
-// away with TLS, takes more than a tenth of a second.
+// The back-off in gRPC also limits the time to make a connection. A machine that is busy, or far
+// away with TLS, takes more than a tenth of a second, however short the time for a command is. The
+// next attempt comes within a second anyway.
 int time_to_connect_ms(const etcd_options& o) {
-  return static_cast<int>(std::clamp(o.command_timeout / 4, 100ms, 1'000ms).count());
+  return static_cast<int>(std::clamp(o.connect_timeout, 100ms, 1'000ms).count());
 }
 
 // A member that has come back is found soon, and pings detect a silent one.

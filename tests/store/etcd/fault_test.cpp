@@ -81,6 +81,15 @@ TEST(etcd_faults, a_connection_that_is_lost_and_found_again_costs_nothing) {
   harness::connections_are_lost_and_found(calm_cluster(), fresh_base());
 }
 
+// The first bytes of the server arrive after 440 ms, more than a quarter of command_timeout.
+TEST(etcd_faults, a_connection_may_take_longer_than_a_share_of_command_timeout) {
+  harness::fault_proxy network(calm_cluster().port(0));
+  network.with([](auto& relay) { relay.set_latency(std::chrono::milliseconds(220)); });
+  const auto far = calm_cluster().url_at(network.port(), fresh_base() + "?command_timeout=1600ms");
+  const auto session = holdfast::open(far, {.store_timeout = std::chrono::milliseconds(0)});
+  EXPECT_EQ(network.count().accepted, 1U);
+}
+
 TEST(etcd_faults, a_request_that_arrives_after_its_repetition_was_released_leaves_nothing) {
   harness::fault_proxy proxy(calm_cluster().port(0));
   harness::late_requests_leave_nothing(calm_cluster(), fresh_base(), proxy,
