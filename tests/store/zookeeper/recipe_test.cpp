@@ -68,11 +68,15 @@ TEST_F(recipe, an_unlock_wakes_one_of_two_hundred_that_wait) {
     });
   }
   harness::eventually("all wait", [&] { return sessions[0].show("herd").waiters.size() == crowd; });
+  const auto connected = [&] { return counted("connection_request_count"); };
   const long before = counted("sum_node_deleted_watch_count");
+  const long connected_before = connected();
   held = {};
   for (auto& t : threads) t.join();
-  // Each departure but the last was watched by the next waiter, and by nobody else.
-  EXPECT_LE(counted("sum_node_deleted_watch_count") - before, static_cast<long>(crowd));
+  // Each departure but the last was watched by the next waiter, and by nobody else. (A session that
+  // changes its server on a busy machine sets its watches there, too.)
+  const long twice = (connected() - connected_before) * static_cast<long>(crowd / sessions.size());
+  EXPECT_LE(counted("sum_node_deleted_watch_count") - before, static_cast<long>(crowd) + twice);
 }
 
 // The list is requested together with the queue entry: a session's requests are carried out in
