@@ -7,7 +7,7 @@ import threading
 import unittest.mock
 
 import holdfast
-from holdfast import _abi
+from holdfast import _abi, locks
 from helpers import on_another_thread
 from stores import REPOSITORY, OnAStore, on_each_store
 
@@ -84,6 +84,21 @@ class Blocks:
                 pass
             sys.setprofile(None)
         self.assertLessEqual(len(calls), 14, calls)
+
+    def test_a_block_whose_destructor_is_interrupted_leaves_nothing_behind(self):
+        mutex, interrupted = self.here.mutex("m"), 0
+
+        def interrupt(frame, event, _):
+            nonlocal interrupted
+            if frame.f_code.co_name == "__del__" and isinstance(frame.f_locals["self"], locks._Block):
+                interrupted += 1
+                raise KeyboardInterrupt
+        with unittest.mock.patch("sys.unraisablehook", lambda _: None):
+            with mutex:
+                sys.settrace(interrupt)
+            sys.settrace(None)
+        self.assertGreater(interrupted, 0)
+        self.assertFalse(mutex._entered.blocks)
 
     def test_an_interrupt_before_the_exit_method_of_a_block_without_as_leaves_nothing_held(self):
         mutex = self.here.mutex("m")

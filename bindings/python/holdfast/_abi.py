@@ -1,6 +1,7 @@
 """The structs and functions of holdfast/holdfast.h for ctypes, and nothing else."""
 from __future__ import annotations
 
+import collections
 import ctypes
 import functools
 import math
@@ -258,8 +259,8 @@ class Room:
 
 
 #: Rooms that no call uses. A call takes one out, and puts it back: other threads make calls meanwhile, and so may a signal handler that
-#: interrupts the call.
-free: typing.Final[list[Room]] = []
+#: interrupts the call. When more calls than these end at once, the oldest rooms are given back to the system.
+free: typing.Final[collections.deque[Room]] = collections.deque(maxlen=16)
 program_ends = False  # set when close_all() ends the waits of daemon threads
 
 

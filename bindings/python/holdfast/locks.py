@@ -4,6 +4,8 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import dataclasses
+import itertools
+import operator
 import sys
 import threading
 import types
@@ -54,6 +56,12 @@ class LockOptions:
             reason=_abi.text_or_none(self.reason, "reason"))
 
 
+class _Reference(weakref.ref["_Block"]):
+    """A reference that stays in its place in a set when its object is destroyed."""
+    __slots__ = ()
+    __hash__ = object.__hash__
+
+
 class _Entered:
     """The leases of blocks whose __enter__() was not called by a `with` statement: a list for each thread or task, the innermost last.
     Blocks that a signal handler enters and leaves in between change nothing."""
@@ -61,7 +69,8 @@ class _Entered:
     def __init__(self) -> None:
         self._mutex = threading.RLock()
         self._leases: dict[object, list[Lease]] = {}
-        self.blocks: dict[int, weakref.ref[_Block]] = {}  # the blocks that have begun, in that order, by their addresses
+        #: The blocks that have begun. When a block is destroyed, Python calls discard(): no signal handler can interrupt that.
+        self.blocks: set[weakref.ref[_Block]] = set()
 
     def add(self, by: object, lease: Lease) -> None:
         with self._mutex:
@@ -79,11 +88,11 @@ class _Entered:
     def take(self, by: object) -> Lease:
         with self._mutex:
             if by not in self._leases:
-                for known in list(self.blocks.values())[::-1]:
-                    block = known()
-                    kept = block._lease if block else None
-                    if block and kept and block._by == by:  # the program keeps the block's end, and calls another end
-                        block._lease = None
+                theirs = [block for known in self.blocks.copy() if (block := known()) and block._lease and block._by == by]
+                if theirs:  # the program keeps the block's end, and calls another end
+                    block = max(theirs, key=operator.attrgetter("_number"))
+                    kept, block._lease = block._lease, None
+                    if kept:
                         return kept
                 # one thread or task entered the block, and another leaves it
                 if len(self._leases) != 1:
@@ -103,11 +112,12 @@ class _Block:
     event loop has ended."""
     _lease: Lease | None = None
     _by: object = None  # the thread or task that began it
+    _number: int = 0  # greater than that of each block that began before
     _begins: bool = False  # a call of __enter__() has taken it
 
     def __init__(self, lock: Lock) -> None:
         self._lock = lock
-        self._itself = weakref.ref(self)
+        self._itself = _Reference(self, lock._entered.blocks.discard)
 
     def __exit__(self, kind: type[BaseException] | None, why: BaseException | None, trace: types.TracebackType | None) -> None:
         lease = self._lease or self._lock._entered.take(threading.get_ident())
@@ -135,8 +145,9 @@ class _Block:
     def __del__(self) -> None:
         if self._lease:
             self._lease.close()
-        if self._begins:
-            self._lock._entered.blocks.pop(id(self), None)
+
+
+_numbers: typing.Final = itertools.count(1)
 
 
 class _Begun(threading.local):
@@ -238,8 +249,8 @@ class Lock(_waits.Handle):
     def _enter(self, block: _Block | None, by: object, lease: Lease) -> Lease:
         try:
             if block:
-                block._by, block._lease = by, lease
-                self._entered.blocks[id(block)] = block._itself
+                block._number, block._by, block._lease = next(_numbers), by, lease
+                self._entered.blocks.add(block._itself)
             else:
                 self._entered.add(by, lease)
             return lease
