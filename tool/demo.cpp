@@ -147,6 +147,10 @@ std::vector<strategy> strategies_of(const word& given) {
 
 settings settings_of(const words& w) {
   settings s;
+  for (const auto& [option, file] : {std::pair{"--orders", w.orders}, {"--stock", w.stock}}) {
+    if (!file || !file->empty()) continue;
+    throw failure_exit{exit_code::usage, std::string(option) + ": the path is empty; name a file"};
+  }
   s.orders = *w.orders;
   s.stock = w.stock ? std::filesystem::path{*w.stock} : s.orders.parent_path() / "stock.csv";
   s.store = w.store.value_or("");

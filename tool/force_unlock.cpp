@@ -58,7 +58,7 @@ int force_unlock(const common_options& common, const force_unlock_options& o, lo
     throw failure_exit(exit_code::usage,
                        "force-unlock: there is no terminal to ask on; give --yes if you mean it");
   const auto [s, url] = open_existing(common, to);
-  const name_info info = s.show(o.name);
+  const name_info info = look_at(s, "force-unlock", o.name);
   refuse_without_holders(info);
   const auto from = targets(info, o.owner);
   if (from.empty() && !o.owner.empty() && !info.holders.empty()) {

@@ -84,7 +84,7 @@ bool is_one_file(const session& s) { return scheme_of(s.url()) == "sqlite"; }
 
 int try_lock(const common_options& common, const try_options& o, log& to) {
   const auto [s, url] = open_to_read(common, to);
-  const name_info info = s.show(o.lock.name);
+  const name_info info = look_at(s, "try", o.lock.name);
   check_fits(info, o.lock);
   const bool free = is_free(without_the_dead(info), o.lock);
   const auto now = system_clock::now();

@@ -171,6 +171,15 @@ opened_store open_as(const common_options& how, log& to, boot_time deadline,
 
 }  // namespace
 
+name_info look_at(const session& s, std::string_view command, const std::string& name) try {
+  return s.show(name);
+} catch (const error& e) {
+  if (e.reason() != errc::invalid_name) throw;
+  const std::string_view said = unsigned_message(e.what());
+  throw failure_exit(exit_code::of(e.reason()),
+                     std::string(command) + std::string(said.substr(e.operation().size())));
+}
+
 wait_time time_left(boot_time deadline) {
   return deadline == forever ? no_limit : std::max(deadline - boot_clock::now(), one_try);
 }

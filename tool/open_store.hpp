@@ -7,6 +7,7 @@
 #include <holdfast/timed.hpp>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "tool/fd.hpp"
 #include "tool/log.hpp"
@@ -60,6 +61,10 @@ std::string shown_store(const common_options& how);
 /// session::url() of that store, even if the store was away when it was opened: the label `store`
 /// of metrics, as in the program's own metrics.
 std::string label_of(const common_options& how, const error& failed_to_open);
+
+/// session::show() for a command of another name: a name that no lock can have is reported as that
+/// command's failure.
+name_info look_at(const session& s, std::string_view command, const std::string& name);
 
 /// The rest of a wait until `deadline`: at least one try.
 wait_time time_left(boot_time deadline);

@@ -70,7 +70,7 @@ class watcher {
   /// A store that is away is reported once, and again when it is back.
   std::optional<name_info> ask(boot_time began) {
     try {
-      auto info = opened_.session.show(o_.name);
+      auto info = look_at(opened_.session, "watch", o_.name);
       if (std::exchange(away_, false))
         log_.write(level::warning, "store_back", "the store answers again");
       return info;

@@ -180,6 +180,16 @@ TEST_F(other_commands, a_name_of_any_length_makes_a_short_message) {
   }
 }
 
+TEST_F(other_commands, a_name_that_no_lock_can_have_is_reported_by_the_command_that_was_given) {
+  for (const words& asks :
+       {words{"show", ""}, {"try", ""}, {"watch", ""}, {"force-unlock", "", "--yes"}}) {
+    const auto refused = tool(asks);
+    EXPECT_EQ(refused.code, 64);
+    EXPECT_EQ(refused.err, "holdfast: " + asks.front() + " on " + store +
+                               ": invalid name: a name needs at least one byte\n");
+  }
+}
+
 TEST_F(other_commands, try_in_another_mode_names_the_option_to_use) {
   const holder reader(*this, {"r", "-s"}), permit(*this, {"s", "--slots", "2"}),
       plain(*this, {"m"});

@@ -242,6 +242,14 @@ TEST_F(flash_sale, options_that_cannot_be_are_refused_before_anything_runs) {
   EXPECT_EQ(away.err.find('\t'), away.err.npos) << away.err;
   EXPECT_EQ(tool({"demo", "flash-sale"}).code, 64) << "--orders is required";
   EXPECT_EQ(tool({"demo", "flash-sale", "--orders", folder.file("none.csv")}).code, 66);
+  for (const words& option : {words{"--orders", ""}, {"--orders", "none.csv", "--stock", ""}}) {
+    words asks{"demo", "flash-sale"};
+    asks.insert(asks.end(), option.begin(), option.end());
+    const auto unnamed = tool(asks);
+    EXPECT_EQ(unnamed.code, 64);
+    EXPECT_EQ(unnamed.err,
+              "holdfast demo: " + option[option.size() - 2] + ": the path is empty; name a file\n");
+  }
   EXPECT_EQ(tool({"demo", "fire-sale"}).code, 64);
   EXPECT_EQ(tool({"demo"}).code, 0);
   EXPECT_TRUE(nothing_is_left_behind());

@@ -50,6 +50,14 @@ TEST_F(limits, the_answer_has_the_values_for_http_headers) {
   EXPECT_EQ(asked({"--peek", "-t", "2"})["outcome"], "free");
 }
 
+TEST_F(limits, a_refund_of_more_than_the_burst_is_refused_as_a_refund) {
+  const auto refund = tool({"limit", "api", "--rate", "2/1d", "--refund", "-t", "3"});
+  EXPECT_EQ(refund.code, 64);
+  EXPECT_EQ(refund.err, "holdfast: rate_limiter 'api' on " + store +
+                            ": invalid argument: 3 tokens can never be given back at once, because "
+                            "they are never taken so: the smallest burst is 2\n");
+}
+
 // A script that repeats a failed command would give back twice.
 TEST_F(limits, a_refund_that_the_store_took_succeeds_whatever_it_answers_next) {
   std::string looked;
