@@ -34,24 +34,37 @@ struct meeting_end {
   std::optional<std::uint32_t> remaining{};
 };
 
+/// Waits until `limit`, but no longer than a moment. Nothing if no answer comes.
+template <class T>
+std::optional<T> answer_to(pending<T> question, boot_time limit) {
+  const boot_time until = std::min(saturated_add(boot_clock::now(), a_moment), limit);
+  auto asked = std::move(question).future();
+  if (asked.wait_for(until - boot_clock::now()) != std::future_status::ready) return std::nullopt;
+  auto answer = asked.get();
+  return answer ? std::optional(std::move(*answer)) : std::nullopt;
+}
+
+/// How many have not arrived at the barrier. This one has.
+std::optional<std::uint32_t> missing_at(const session& s, const meet_options& o, boot_time limit) {
+  const auto found = answer_to(async_show(s, o.name), limit);
+  if (!found || found->waiters.empty() || found->waiters.size() > o.count) return std::nullopt;
+  return o.count - static_cast<std::uint32_t>(found->waiters.size());
+}
+
 meeting_end at_barrier(const session& s, const meet_options& o, const detail::time_frame& frame,
                        std::stop_token stop) {
   barrier b{s, o.name, o.count, {.lease = o.ttl}};
   auto came = async_arrive_and_wait(b, time_left(frame.deadline()), std::move(stop)).future().get();
   const errc why = came ? errc{} : came.error().code;
-  if (why == errc::busy || why == errc::timed_out || why == errc::cancelled)
-    return {"timed_out", false};
+  if (why == errc::cancelled) return {"timed_out", false};
+  if (why == errc::busy || why == errc::timed_out)
+    return {"timed_out", false, missing_at(s, o, frame.limit())};
   std::move(came).value();
   return {"arrived"};
 }
 
-/// Unknown if the store does not answer in a moment.
 std::optional<std::uint32_t> remaining_at(const latch& l, boot_time limit) {
-  const boot_time until = std::min(saturated_add(boot_clock::now(), a_moment), limit);
-  auto asked = async_remaining(l).future();
-  if (asked.wait_for(until - boot_clock::now()) != std::future_status::ready) return std::nullopt;
-  const auto answer = asked.get();
-  return answer ? std::optional(*answer) : std::nullopt;
+  return answer_to(async_remaining(l), limit);
 }
 
 /// Also unknown if the latch was removed since: the store then answers with the full count.
@@ -108,8 +121,10 @@ meeting_end at_latch(const session& s, const meet_options& o, const detail::time
 std::string for_people(const meet_options& o, const meeting_end& e) {
   std::string line = printable(o.name) + ": " + std::string(e.outcome);
   std::replace(line.end() - static_cast<std::ptrdiff_t>(e.outcome.size()), line.end(), '_', ' ');
+  const bool arrives = o.what == action::arrive_and_wait;
   if (e.remaining) {
-    line += ", " + std::to_string(*e.remaining) + " of " + std::to_string(o.count) + " left";
+    line += ", " + std::to_string(arrives ? o.count - *e.remaining : *e.remaining) + " of " +
+            std::to_string(o.count) + (arrives ? " had arrived" : " left");
   }
   return line + '\n';
 }

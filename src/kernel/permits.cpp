@@ -228,6 +228,7 @@ void describe_wait(const permits_record& r, const permits_command& c, const circ
   }
   reply.retry_after_us = std::max(wait, retry_after_at_least_us);
   if (!now.tells) reply.retry_after_us = untold_pause(r, c, now, reply);
+  if (r.kind == kind::barrier) reply.position = static_cast<std::uint32_t>(r.queue.size());
 }
 
 // Names the owner whose secret proves to this waiter, after the release, that its turn has come.

@@ -275,7 +275,18 @@ TEST_P(barriers, a_call_without_a_thread_behaves_the_same) {
   auto again = async_arrive_and_wait(two_, 0ms).future().get();
   ASSERT_FALSE(again.ok());
   EXPECT_EQ(again.error().code, errc::busy);
+  EXPECT_EQ(again.error().what, "1 of 2 participants had arrived");
   rival_.wait(rival_.arrive());
+}
+
+TEST_P(barriers, a_wait_in_vain_says_how_many_had_arrived) {
+  const auto of_four = [&] { return barrier{another(), name_, 4}; };
+  barrier first = of_four(), second = of_four(), third = of_four();
+  (void)first.arrive(), (void)second.arrive();
+  const auto waits = std::make_shared<barrier::arrival>(third.arrive());
+  const auto in_vain = async_wait(third, waits, 20ms).future().get();
+  ASSERT_FALSE(in_vain.ok());
+  EXPECT_EQ(in_vain.error().what, "3 of 4 participants had arrived at the deadline");
 }
 
 TEST_P(barriers, an_arrival_can_be_awaited_again_without_a_thread) {

@@ -141,6 +141,16 @@ TEST_F(barrier_kernel, a_session_that_is_known_to_be_dead_breaks_it_at_once) {
   EXPECT_EQ(who(), "|");
 }
 
+TEST_F(barrier_kernel, each_waiter_learns_how_many_have_arrived) {
+  capacity_ = 4;
+  EXPECT_EQ(arrive(1).position, 1u);
+  EXPECT_EQ(arrive(2).position, 2u);
+  EXPECT_EQ(arrive(3).position, 3u);
+  EXPECT_EQ(renew(1).position, 3u);
+  release(2);
+  EXPECT_EQ(arrive(3).position, 2u) << "its reply was lost";
+}
+
 TEST_F(barrier_kernel, all_participants_are_named_to_sessions_that_can_see_deaths) {
   arrive(1), arrive(2);
   const auto blockers = renew(1).blockers;

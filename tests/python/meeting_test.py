@@ -1,6 +1,7 @@
 """Latches, barriers and conditions."""
 import asyncio
 import threading
+import time
 import unittest.mock
 
 import holdfast
@@ -100,7 +101,7 @@ class Meeting:
         latch.remove()
         mine, theirs = self.here.barrier("b", 2), self.there.barrier("b", 2)
         arrival = mine.arrive()
-        with self.assertRaises(holdfast.TimedOut):
+        with self.assertRaisesRegex(holdfast.TimedOut, "1 of 2 participants had arrived"):
             mine.wait(arrival, 0.05)
         theirs.arrive_and_wait(30)
         mine.wait(arrival, 30)
@@ -233,6 +234,18 @@ class Meeting:
         with self.assertRaises(holdfast.TimedOut):
             asyncio.run(one_after_the_other(shared, shared))
         asyncio.run(one_after_the_other(self.here.barrier("own", 2), self.here.barrier("own", 2)))
+
+    def test_many_calls_at_the_same_time_leave_little_memory_behind(self):
+        latch = self.here.latch("l", 1)
+        threads = [threading.Thread(target=latch.wait, args=(30,)) for _ in range(50)]
+        for thread in threads:
+            thread.start()
+        while self.there.show("l").waiters < len(threads):
+            time.sleep(0.01)
+        latch.count_down()
+        for thread in threads:
+            thread.join()
+        self.assertLess(len(_abi.free), 20)
 
     def test_tasks_of_one_loop_meet_at_a_latch_and_a_barrier(self):
         async def meet():

@@ -59,7 +59,9 @@ TEST_F(meetings, a_command_that_gives_up_at_a_barrier_leaves_and_breaks_nothing)
   EXPECT_EQ(tool({"barrier", "stage", "3"}).code, 78) << "another count";
   program third(command({"barrier", "other", "2", "-w", "10ms"}), around);
   EXPECT_EQ(third.wait(), 75);
-  EXPECT_EQ(third.out.rest(), "other: timed out\n");
+  EXPECT_EQ(third.out.rest(), "other: timed out, 1 of 2 had arrived\n");
+  const auto as_json = tool({"barrier", "other", "3", "-w", "0", "--json"});
+  EXPECT_EQ(nlohmann::json::parse(as_json.out)["remaining"], 2);
   EXPECT_EQ(tool({"list", "--json", "other"}).out.find("other"), std::string::npos);
   EXPECT_EQ(tool({"barrier", "stage", "2", "--json"}).code, 0);
   EXPECT_EQ(first.wait(), 0);

@@ -130,7 +130,7 @@ struct permits_reply {
   std::int64_t now_at = 0;          ///< the store's time of this reply
   std::int64_t wall_at = 0;         ///< … since 1970; 0 where fences do not follow it
   std::int64_t retry_after_us = 0;  ///< queued: ask again after this time, even if not notified
-  std::uint32_t position = 0;       ///< queued, at a barrier: 1 is next; evict, notify: how many
+  std::uint32_t position = 0;       ///< queued: 1 is next; at a barrier, evict, notify: how many
   bool replaced = false;            ///< `replaces` was there until this step
   bool fresh = false;               ///< queued: it was not queued before
   bool repeated = false;            ///< an attempt before this one may have been carried out

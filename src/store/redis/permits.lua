@@ -361,7 +361,7 @@ function r.describe_wait(position)
     ends = call('ZRANGE', KEYS[5], position - 1, position - 1, 'WITHSCORES')[2]
   end
   if ends then wait = math.min(wait, ends - r.now) end
-  r.reply[5], r.reply[6] = math.max(wait, @retry_after_at_least_us@), position
+  r.reply[5], r.reply[6] = math.max(wait, @retry_after_at_least_us@), r.kind == 'barrier' and r.waiters or position
 end
 
 function r.report_holding(h)
