@@ -24,12 +24,14 @@ namespace {
 constexpr std::chrono::seconds longest_wait_for_calls{10};
 /// A signal handler may interrupt a call, and end the program.
 thread_local unsigned calls_of_this_thread = 0;
+thread_local unsigned visits_of_this_thread = 0;
 
 struct registry {
   std::mutex mutex;
   std::unordered_map<std::uintptr_t, std::shared_ptr<handle>> handles;
   std::uintptr_t last = 0;
   unsigned forks = 0;
+  std::condition_variable left;  ///< a visit has ended
   std::shared_ptr<c_abi::calls> calls{};
 
   const std::shared_ptr<c_abi::calls>& present_calls() {
@@ -75,15 +77,50 @@ void* enter(std::shared_ptr<handle> what) {
   return reinterpret_cast<void*>(key);
 }
 
-std::shared_ptr<handle> look_up(const void* key) {
-  registry& r = all();
-  const std::lock_guard guard{r.mutex};
+namespace {
+
+/// To be called with the mutex held.
+std::shared_ptr<handle> found_in(const registry& r, const void* key) {
   const auto found = r.handles.find(number_of(key));
   if (found == r.handles.end()) return nullptr;
   if (found->second->of_the_parent()) {
     refuse(errc::forked, "the handle is of the parent process: open a new session in the child");
   }
   return found->second;
+}
+
+}  // namespace
+
+std::shared_ptr<handle> look_up(const void* key) {
+  registry& r = all();
+  const std::lock_guard guard{r.mutex};
+  return found_in(r, key);
+}
+
+visit::visit(const void* key) : key_(key) {
+  registry& r = all();
+  const std::lock_guard guard{r.mutex};
+  at_ = found_in(r, key);
+  if (!at_) return;
+  ++at_->visits_;
+  ++visits_of_this_thread;
+}
+
+// The registry still owns the object, or the thread that closes it.
+visit::~visit() {
+  if (!at_) return;
+  registry& r = all();
+  const std::lock_guard guard{r.mutex};
+  --visits_of_this_thread;
+  --at_->visits_;
+  at_.reset();
+  r.left.notify_all();
+}
+
+void handle::await_visits() noexcept {
+  registry& r = all();
+  std::unique_lock guard{r.mutex};
+  r.left.wait(guard, [&] { return visits_ <= visits_of_this_thread; });
 }
 
 std::shared_ptr<handle> take_out(const void* key) {

@@ -26,8 +26,15 @@ class handle {
   /// mutexes can be used.
   bool of_the_parent() const noexcept;
 
+ protected:
+  /// For on_close(): waits for the other threads' visits. Afterwards none of them is the last
+  /// owner.
+  void await_visits() noexcept;
+
  private:
+  friend class visit;
   const unsigned born_;
+  unsigned visits_ = 0;
 };
 
 /// A handle that only contains an object of the C++ interface.
@@ -45,6 +52,23 @@ void* enter(std::shared_ptr<handle> what);
 std::shared_ptr<handle> look_up(const void* key);
 /// The same, and removes the key. Null if the key is unknown.
 std::shared_ptr<handle> take_out(const void* key);
+
+/// The use of an object by a call that asks no store. A thread that closes the handle meanwhile
+/// waits for the end of the visit, and then destroys the object, which may ask the store.
+class visit {
+ public:
+  explicit visit(const void* key);
+  ~visit();
+  visit(const visit&) = delete;
+  visit& operator=(const visit&) = delete;
+  /// The object; throws errc::invalid_argument if the key is NULL, closed, or of another type.
+  template <class T>
+  T& as(const char* what) const;
+
+ private:
+  const void* const key_;
+  std::shared_ptr<handle> at_;
+};
 
 /// Takes out all objects of this process, or those that close first, but not those of its parent.
 enum class closing { first, all };
@@ -92,6 +116,12 @@ template <class T>
 std::shared_ptr<T> get(const void* key, const char* what) {
   if (auto found = std::dynamic_pointer_cast<T>(look_up(key))) return found;
   refuse_handle(what, key);
+}
+
+template <class T>
+T& visit::as(const char* what) const {
+  if (auto* const found = dynamic_cast<T*>(at_.get())) return *found;
+  refuse_handle(what, key_);
 }
 
 /// Returns a new object through a pointer to a handle. To be called last, after everything else

@@ -103,8 +103,8 @@ int holdfast_limiter_open(holdfast_session* session, const char* name, const hol
     for (uint32_t i = 0; i < count; ++i) all.push_back(rule_of(rules[i]));
     holdfast::rate_limiter_options o;
     o.local_tokens = local_tokens;
-    give(&there, std::make_shared<limiter_handle>(session_of(session), text_of(name, "name"),
-                                                  std::move(all), o));
+    give(&there, std::make_shared<limiter_handle>(session_visit(session).itself(),
+                                                  text_of(name, "name"), std::move(all), o));
   });
 }
 

@@ -1,5 +1,6 @@
 #include "c/lock.hpp"
 
+#include <deque>
 #include <holdfast/fair_mutex.hpp>
 
 #include "c/session.hpp"
@@ -241,7 +242,8 @@ int open_mutex(holdfast_session* session, const char* name, const holdfast_lock_
                holdfast_lock** lock, holdfast_error* why) {
   return guarded(why, [&] {
     auto& there = out(lock, "lock");
-    const auto at = session_of(session);
+    const session_visit visited(session);
+    const auto& at = visited.itself();
     give(&there, std::make_shared<mutex_lock>(
                      at, std::make_shared<Mutex>(at, text_of(name, "name"), options_of(options))));
   });
@@ -293,7 +295,7 @@ int holdfast_shared_mutex(holdfast_session* session, const char* name, int prefe
     auto& there = out(lock, "lock");
     give(&there,
          std::make_shared<shared_lock>(
-             session_of(session), text_of(name, "name"),
+             session_visit(session).itself(), text_of(name, "name"),
              holdfast::shared_mutex_options{options_of(options), preference_of(preference)}));
   });
 }
@@ -303,8 +305,9 @@ int holdfast_semaphore(holdfast_session* session, const char* name, uint32_t cap
                        holdfast_error* why) {
   return guarded(why, [&] {
     auto& there = out(lock, "lock");
-    give(&there, std::make_shared<semaphore_lock>(session_of(session), text_of(name, "name"),
-                                                  capacity, options_of(options)));
+    give(&there,
+         std::make_shared<semaphore_lock>(session_visit(session).itself(), text_of(name, "name"),
+                                          capacity, options_of(options)));
   });
 }
 
@@ -325,7 +328,8 @@ int holdfast_election(holdfast_session* session, const char* name,
     o.priority = given.priority;
     o.lease = std::chrono::milliseconds(given.lease_ms);
     o.note = text_or_nothing(given.note);
-    give(&there, std::make_shared<election_lock>(session_of(session), text_of(name, "name"), o));
+    give(&there, std::make_shared<election_lock>(session_visit(session).itself(),
+                                                 text_of(name, "name"), o));
   });
 }
 
@@ -397,9 +401,10 @@ int holdfast_redlock(holdfast_session* const* nodes, uint32_t count, const char*
   return guarded(why, [&] {
     auto& there = out(lock, "lock");
     require_array(nodes, count, "nodes");
+    std::deque<session_visit> visited;
     std::vector<holdfast::session> all;
     all.reserve(count);
-    for (uint32_t i = 0; i < count; ++i) all.push_back(session_of(nodes[i]));
+    for (uint32_t i = 0; i < count; ++i) all.push_back(visited.emplace_back(nodes[i]).itself());
     const auto given = read(options, "options");
     holdfast::redlock_options o;
     o.lease = std::chrono::milliseconds(given.lease_ms);

@@ -137,16 +137,9 @@ class barrier_wait {
 
 status wait_now(const std::shared_ptr<arrival_handle>& mine, void* key, const waiting& w) {
   const barrier_wait here(mine, key);
-  bool all = false;
-  try {
-    all = mine->at->itself.wait_for(mine->itself, w.limit, w.stop);
-  } catch (const error& e) {
-    if (e.reason() == errc::lost) here.is_over();
-    throw;
-  }
-  if (!all) return w.in_vain("wait", mine->at->what());
-  here.is_over();
-  return done{};
+  status how = here.start(w).future().get();  // its failure says how many had arrived
+  if (how || how.error().code == errc::lost) here.is_over();
+  return how;
 }
 
 /// After the event, another wait for this arrival may begin.
@@ -193,8 +186,8 @@ int holdfast_latch_open(holdfast_session* session, const char* name, uint32_t co
     auto& there = out(latch, "latch");
     holdfast::latch_options o;
     if (keep_s != 0) o.keep = std::chrono::seconds(keep_s);
-    give(&there,
-         std::make_shared<latch_handle>(session_of(session), text_of(name, "name"), count, o));
+    give(&there, std::make_shared<latch_handle>(session_visit(session).itself(),
+                                                text_of(name, "name"), count, o));
   });
 }
 
@@ -237,8 +230,8 @@ int holdfast_barrier_open(holdfast_session* session, const char* name, uint32_t 
     auto& there = out(barrier, "barrier");
     holdfast::barrier_options o;
     o.lease = std::chrono::milliseconds(lease_ms);
-    give(&there, std::make_shared<barrier_handle>(session_of(session), text_of(name, "name"), count,
-                                                  std::move(o)));
+    give(&there, std::make_shared<barrier_handle>(session_visit(session).itself(),
+                                                  text_of(name, "name"), count, std::move(o)));
   });
 }
 
@@ -300,7 +293,8 @@ int holdfast_condition_open(holdfast_session* session, const char* name,
                             holdfast_condition** condition, holdfast_error* why) {
   return guarded(why, [&] {
     auto& there = out(condition, "condition");
-    give(&there, std::make_shared<condition_handle>(session_of(session), text_of(name, "name")));
+    give(&there, std::make_shared<condition_handle>(session_visit(session).itself(),
+                                                    text_of(name, "name")));
   });
 }
 

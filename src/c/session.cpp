@@ -28,7 +28,7 @@ int holdfast_open(const char* url, const holdfast_session_options* options,
 int holdfast_session_url(holdfast_session* session, char* text, uint64_t room,
                          holdfast_error* why) {
   return guarded(why, [&] {
-    const std::string url = session_of(session).url();
+    const std::string url = session_visit(session).itself().url();
     (void)out(text, "text");
     if (room == 0 || !put_text(text, room, url))
       refuse(holdfast::errc::invalid_argument, "text: too little room");

@@ -6,7 +6,12 @@
 
 namespace holdfast::c_abi {
 
-using session_handle = handle_of<session>;
+struct session_handle final : handle {
+  explicit session_handle(session s) : itself(std::move(s)) {}
+  void on_close() noexcept override { await_visits(); }
+
+  const session itself;
+};
 
 /// A handle that contains an object of the C++ interface. Errors name it and its store.
 template <class T, class Base = named_handle>
@@ -20,6 +25,17 @@ struct named : Base {
   T itself;
 };
 
+/// A session, for a call that makes something with it, or asks for what is known.
+class session_visit {
+ public:
+  explicit session_visit(const void* key) : at_(key) {}
+  const session& itself() const { return at_.as<session_handle>("session").itself; }
+
+ private:
+  const visit at_;
+};
+
+/// For a call that asks the store.
 inline session session_of(const void* key) { return get<session_handle>(key, "session")->itself; }
 
 }  // namespace holdfast::c_abi

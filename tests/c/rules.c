@@ -5,6 +5,7 @@
  * - rules URL --release: a release while another waits; prints the error's text if it fails.
  * - rules URL --hangs: calls of a server that the caller stops and resumes, when told to.
  * - rules URL --unconfirmed: the same for a lease that is closed without its answer.
+ * - rules URL --closes-sessions: the same for sessions with such leases, in use by other threads.
  * - rules URL --ends-in-release, --ends-in-close, --ends-in-extend: the same while the end of the
  *   program waits.
  * - rules --layout: prints sizes and offsets of the structs, for the bindings' tests. */
@@ -590,6 +591,7 @@ static void a_barrier_opens_when_all_participants_have_arrived(void) {
     holdfast_arrival *here = NULL, *there = NULL;
     OK(holdfast_barrier_arrive(mine, &here, &why));
     GIVES(HOLDFAST_TIMED_OUT, holdfast_barrier_wait(mine, here, &soon, &why));
+    CHECK(strstr(why.message, "1 of 2 participants had arrived") != NULL);
     GIVES(HOLDFAST_INVALID_ARGUMENT, holdfast_barrier_wait(theirs, here, &soon, &why));
     OK(holdfast_barrier_arrive(theirs, &there, &why));
     OK(holdfast_barrier_wait(mine, here, &later, &why));
@@ -2056,6 +2058,60 @@ static int a_close_without_the_answer(void) {
   return 0;
 }
 
+struct session_in_use {
+  holdfast_session* session;
+  pthread_t closer, user;
+  int is_closed;
+};
+
+static void* uses(void* of) {
+  struct session_in_use* const mine = of;
+  char text[256];
+  int code = HOLDFAST_OK;
+  while (code == HOLDFAST_OK) {
+    code = holdfast_session_url(mine->session, text, sizeof text, NULL);
+    holdfast_latch* latch = NULL;
+    (void)holdfast_latch_open(mine->session, "", 1, 0, &latch, NULL);
+  }
+  CHECK(code == HOLDFAST_INVALID_ARGUMENT);
+  return NULL;
+}
+
+static void* closes_session(void* of) {
+  struct session_in_use* const mine = of;
+  CHECK(holdfast_close(mine->session, NULL) == HOLDFAST_OK);
+  __atomic_store_n(&mine->is_closed, 1, __ATOMIC_RELEASE);
+  return NULL;
+}
+
+/* The end of each session waits for the answer of the server. Calls that ask no store do not. */
+static int a_close_of_sessions_in_use(void) {
+  enum { count = 16 };
+  static struct session_in_use all[count];
+  const holdfast_lock_options given = {.size = sizeof given, .unconfirmed_release = 1};
+  holdfast_lock* locks[count] = {NULL};
+  holdfast_lease* leases[count] = {NULL};
+  for (int i = 0; i < count; ++i) {
+    char name[8];
+    (void)snprintf(name, sizeof name, i == 0 ? "m" : "m%d", i);
+    OK(holdfast_open(url, &options, &all[i].session, &why));
+    OK(holdfast_mutex(all[i].session, name, &given, &locks[i], &why));
+    leases[i] = taken(locks[i]);
+    CHECK(pthread_create(&all[i].user, NULL, uses, &all[i]) == 0);
+  }
+  in_turn("held");
+  for (int i = 0; i < count; ++i) {
+    OK(holdfast_close(leases[i], &why));
+    OK(holdfast_close(locks[i], &why));
+    CHECK(pthread_create(&all[i].closer, NULL, closes_session, &all[i]) == 0);
+  }
+  for (int i = 0; i < count; ++i) CHECK(pthread_join(all[i].user, NULL) == 0);
+  for (int i = 0; i < count; ++i) CHECK(!__atomic_load_n(&all[i].is_closed, __ATOMIC_ACQUIRE));
+  in_turn("closed");
+  for (int i = 0; i < count; ++i) CHECK(pthread_join(all[i].closer, NULL) == 0);
+  return 0;
+}
+
 static void* closes(void* lease) {
   CHECK(holdfast_close(lease, NULL) == HOLDFAST_OK);
   return lease;
@@ -2154,6 +2210,7 @@ int main(int argc, char** argv) {
   if (strcmp(argv[2], "--unconfirmed") == 0) return a_close_without_the_answer();
   if (strcmp(argv[2], "--ends-in-release") == 0)
     return an_end_while_a_thread_gives_up_its_lease(releases);
+  if (strcmp(argv[2], "--closes-sessions") == 0) return a_close_of_sessions_in_use();
   if (strcmp(argv[2], "--ends-in-close") == 0)
     return an_end_while_a_thread_gives_up_its_lease(closes);
   if (strcmp(argv[2], "--ends-in-extend") == 0)
