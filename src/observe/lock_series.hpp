@@ -55,8 +55,9 @@ struct lock_series {
 
 /// The series of a thread's last event, which is mostly that of the next one as well.
 struct recent_series {
-  bool is_of(std::uint64_t of_table, std::string_view store, std::string_view kind,
-             std::string_view of_name) const noexcept {
+  [[gnu::always_inline]] bool is_of(std::uint64_t of_table, std::string_view store,
+                                    std::string_view kind,
+                                    std::string_view of_name) const noexcept {
     return table == of_table && same_text(of_name, {name.data(), length}) &&
            same_text(kind, series->kind) && same_text(store, series->store);
   }

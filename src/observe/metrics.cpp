@@ -186,12 +186,15 @@ struct metrics::state {
     return options.group ? options.group(name) : group_in(name);
   }
 
-  lock_series& at(const event& e) {
-    static constinit thread_local observe::recent_series last;
-    if (options.group) return find(e);  // it is called for each event
-    if (last.is_of(locks.id(), e.store, e.lock_kind, e.name)) return *last.series;
+  [[gnu::always_inline]] lock_series& at(const event& e) {
+    // Never that of this table, if options.group is called for each event.
+    const bool known = last.is_of(locks.id(), e.store, e.lock_kind, e.name);
+    return known ? *last.series : find_and_keep(e);
+  }
+
+  [[gnu::noinline]] lock_series& find_and_keep(const event& e) {
     lock_series& found = find(e);
-    last.set(locks.id(), found, e.name);
+    if (!options.group) last.set(locks.id(), found, e.name);
     return found;
   }
 
@@ -221,6 +224,8 @@ struct metrics::state {
     return true;
   }
 
+  [[gnu::noinline]] void on_rare_event(const event& what);
+
   void gave_up(const event& e) {
     auto& s = at(e);
     if (e.code == errc::timed_out) return s.timed_out.add(e.waited);
@@ -242,6 +247,7 @@ struct metrics::state {
     if (e.margin > std::chrono::nanoseconds::zero()) s->margin.add(e.margin);
   }
 
+  static constinit thread_local observe::recent_series last;
   const metrics_options options;
   const std::set<std::string, std::less<>> always;
   observe::lock_table locks;
@@ -251,34 +257,41 @@ struct metrics::state {
   std::atomic<bool> full;
 };
 
+constinit thread_local observe::recent_series metrics::state::last;
+
 metrics::metrics(metrics_options options) : state_(std::make_shared<state>(std::move(options))) {}
 metrics::~metrics() = default;
 
+// Each use of a lock has the first two, so they are counted with as little work as possible.
 void metrics::on_event(const event& what) {
   auto& s = *state_;
+  if (what.kind == event_kind::acquired) return s.at(what).acquired.add(what.waited);
+  if (what.kind == event_kind::released) return s.at(what).released.add(what.held);
+  s.on_rare_event(what);
+}
+
+void metrics::state::on_rare_event(const event& what) {
   switch (what.kind) {
-    case event_kind::acquired:
-      return s.at(what).acquired.add(what.waited);
     case event_kind::busy:
-      return s.at(what).busy.add(what.waited);
+      return at(what).busy.add(what.waited);
     case event_kind::gave_up:
-      return s.gave_up(what);
-    case event_kind::released:
-      return s.at(what).released.add(what.held);
+      return gave_up(what);
     case event_kind::lost:
-      return s.lost(what);
+      return lost(what);
     case event_kind::renewed:
-      return s.renewed(what);
+      return renewed(what);
     case event_kind::held_again:
-      s.renewed(what);
+      renewed(what);
       break;
     case event_kind::renew_failed:
-      return observe::add(s.stores.at(what.store)->renew_failed);
+      return observe::add(stores.at(what.store)->renew_failed);
     case event_kind::release_failed:
-      if (what.leases > 0) s.at(what).not_released.add(what.held);
+      if (what.leases > 0) at(what).not_released.add(what.held);
       break;
     case event_kind::paused:
-      return s.stores.at(what.store)->paused.add(what.waited);
+      return stores.at(what.store)->paused.add(what.waited);
+    case event_kind::acquired:
+    case event_kind::released:
     case event_kind::notification_gap:
     case event_kind::suspect:
     case event_kind::misuse:
@@ -287,7 +300,7 @@ void metrics::on_event(const event& what) {
     case event_kind::deadlock:
       break;
   }
-  s.stores.at(what.store)->happened(what.kind);
+  stores.at(what.store)->happened(what.kind);
 }
 
 std::function<std::unique_ptr<store::session_store>(std::unique_ptr<store::session_store>)>
