@@ -219,6 +219,15 @@ TEST(metrics, group_names_as_configured) {
   EXPECT_EQ(held(m), "1");
 }
 
+TEST(metrics, the_function_that_names_a_group_is_called_for_each_event) {
+  std::string group = "order";
+  metrics m({.group = [&](std::string_view) { return std::string_view(group); }});
+  m.on_event(about(event_kind::acquired));
+  group = "another";
+  for (int i = 0; i < 2; ++i) m.on_event(about(event_kind::acquired));
+  EXPECT_EQ(held(m), "1");
+}
+
 TEST(metrics, have_room_for_a_thousand_series_and_count_the_rest_together) {
   metrics m({.max_groups = 5'000});
   for (int i = 0; i < 3'000; ++i) {
