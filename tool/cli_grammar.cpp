@@ -114,7 +114,7 @@ class lock_words {
 };
 
 void add_busy_code(CLI::App& app, word& code) {
-  app.add_option("-E,--conflict-exit-code", code, "exit code instead of 75 (busy, or not in time)")
+  app.add_option("-E,--conflict-exit-code", code, "exit code instead of 75 (busy, or time over)")
       ->type_name("N");
 }
 

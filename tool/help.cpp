@@ -25,8 +25,8 @@ constexpr std::string_view run_footer =
     "Durations: 500ms, 1.5s, 2m, 1h30m; a bare number is seconds.\n";
 
 constexpr std::string_view hold_footer =
-    "Holds the lock until a signal (INT, TERM, HUP, QUIT) or until stdin is closed; a stdin that\n"
-    "is /dev/null does not count, nor a terminal while hold runs in the background.\n"
+    "Holds the lock until a signal (INT, TERM, HUP, QUIT) or until stdin is closed. It ignores a\n"
+    "stdin that is /dev/null, and a terminal while hold runs in the background.\n"
     "From a shell: coproc L { holdfast hold --json deploy; }; read -r line <&\"${L[0]}\"\n\n"
     "Exit code: 0 released, 75 busy (-E), 79 lost, 128+N signal N ended the wait.\n";
 
@@ -65,15 +65,15 @@ constexpr std::string_view latch_footer =
     "Examples:\n"
     "  holdfast latch ready 3 --down 1         one of three is ready\n"
     "  holdfast latch ready 3 -w 5m && ./go    runs ./go when all three are ready\n\n"
-    "Exit code: 0 open (or counted down, removed), 75 not open in time (-E), 64 --down is\n"
-    "greater than the count that is left, 78 in use with another count.\n";
+    "Exit code: 0 open (or counted down, removed), 75 not open when -w is over (-E), 64\n"
+    "--down is greater than the count that is left, 78 in use with another count.\n";
 
 constexpr std::string_view barrier_footer =
     "Arrives, and waits for the others: all continue when COUNT have arrived. It can be used\n"
     "again for the next COUNT. Example: holdfast barrier stage 4 -w 10m && next_stage\n\n"
-    "Exit code: 0 all have arrived; 75 not in time (-E): this one has left, the others still\n"
-    "wait; 79 another participant died while this one waited; 78 COUNT participants are there\n"
-    "already, or others state another count.\n";
+    "Exit code: 0 all have arrived; 75 the time is over (-E): this participant has left, and\n"
+    "the others still wait; 79 another participant died meanwhile; 78 COUNT participants are\n"
+    "there already, or others state another count.\n";
 
 constexpr std::string_view top_footer =
     "Keys: up and down select, enter shows holders and queue, / filters, n k h l w o sort, u\n"
@@ -90,18 +90,18 @@ constexpr std::string_view watch_footer =
     "  holdfast watch deploy                          what happens to it, until ^C\n"
     "  holdfast watch deploy --until free -w 10m && …  wait until it is free, take nothing\n\n"
     "Events: holding and waiting (found at the start), granted, released (or taken away),\n"
-    "hand-over, lost (its lease ended: it was late to renew), joined and left (waiters). For\n"
-    "--until a hand-over is also granted, and released.\n\n"
+    "hand-over, lost (its lease ended, or its process died), joined and left (waiters). For\n"
+    "--until a hand-over counts as granted and as released, too.\n\n"
     "watch sends a query every --interval, because the store notifies only waiters. A change that\n"
     "is undone between two queries is not seen.\n\n"
-    "Exit code: 0 the --until event has happened, or without --until after -w or a signal; 75 not\n"
-    "in time (-E); 128+N signal N came before the --until event.\n";
+    "Exit code: 0 the --until event has happened, or without --until after -w or a signal; 75\n"
+    "the time of -w is over (-E); 128+N signal N came before the --until event.\n";
 
 constexpr std::string_view graph_footer =
     "A line that begins with * is part of a ring. If each process has one thread, a ring is a\n"
     "deadlock; the store cannot tell the threads of a process apart. A wait for a permit that\n"
-    "several holders can free is shown as \"may wait\", and is never part of a ring. The wait\n"
-    "of a run for its command is shown only for processes of this host.\n\n"
+    "several holders can free is shown as \"may wait\", and is never part of a ring. A run\n"
+    "that waits for its command is shown only if it is on this host.\n\n"
     "Exit code: 0; 69 the store does not answer; 77 this user may read none of the names; 78 the\n"
     "store cannot list its names (a dialect, mode=session).\n";
 
@@ -128,8 +128,8 @@ constexpr std::string_view serve_footer =
     "this user, 78 it cannot listen, or cannot use the file of the token.\n";
 
 constexpr std::string_view ping_footer =
-    "Each round trip is a query about one name, and changes nothing. Ctrl-C ends it with the\n"
-    "summary. The median is that of the last 10,000 answers.\n\n"
+    "Each round trip is a query about one name, and changes nothing. After Ctrl-C, ping\n"
+    "prints the summary and ends. The median is that of the last 10,000 answers.\n\n"
     "Exit code: 0 all were answered, 69 one was not.\n";
 
 constexpr std::string_view doctor_footer =
@@ -147,8 +147,8 @@ constexpr std::string_view metrics_footer =
     "  holdfast metrics -o /var/lib/node_exporter/textfile/holdfast.prom\n\n"
     "Run it from cron for node_exporter's textfile collector.\n\n"
     "Exit code: 0; 69 the store is away; 77 it refuses this user, or this user may read none of\n"
-    "the names; 78 it is no store of holdfast. If the store is away, refuses this user, or is no\n"
-    "store of holdfast, the text says holdfast_store_up 0. If it cannot list its names (a\n"
+    "the names; 78 it is not a store of holdfast. If the store is away, refuses this user, or is\n"
+    "not a store of holdfast, the text says holdfast_store_up 0. If it cannot list its names (a\n"
     "dialect, mode=session), the text says holdfast_store_up 1, and has no figures of names.\n";
 
 constexpr auto commands = std::to_array<command_help>({

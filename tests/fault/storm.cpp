@@ -558,8 +558,8 @@ scorecard storm(const storm_at& at) {
 std::string scorecard::header() {
   return "| store | s | sections | faults | overlaps, both sure | overlaps at the fenced resource "
          "| "
-         "lost updates | fences not grown | refused by the fence | told that it was lost | told "
-         "late "
+         "lost updates | fences not grown | refused by the fence | reported losses | late "
+         "reports "
          "| longest idle | left behind |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n";
 }
 
