@@ -187,7 +187,7 @@ constexpr auto commands = std::to_array<command_help>({
     {"barrier", "holdfast barrier NAME COUNT [OPTIONS]", "Waits until COUNT have arrived.",
      "the answer as JSON", barrier_footer},
     {"serve", "holdfast serve [OPTIONS]", "Shows holders and waiters in a browser, live.",
-     "one JSON line when it listens, with the address and the token", serve_footer},
+     "one JSON line when it listens, with the address (and the token)", serve_footer},
     {"completion", "holdfast completion bash|zsh|fish",
      "Prints the script that lets a shell complete commands, options and names.", "no effect here",
      completion_footer},
