@@ -22,8 +22,8 @@ struct latch_options {
 ///
 ///     from        │ count_down(n)               │ wait      │ not used for `keep`
 ///     ────────────┼─────────────────────────────┼───────────┼────────────────────
-///     no record   │ made with the count, then n │ waits     │ –
-///     count > n   │ less n                      │ waits     │ no record
+///     no record   │ created, then n less        │ waits     │ –
+///     count > n   │ n less                      │ waits     │ no record
 ///     count = n   │ open: all waiters are woken │ waits     │ no record
 ///     open        │ errc::invalid_argument      │ returns   │ no record
 ///

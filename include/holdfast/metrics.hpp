@@ -51,7 +51,7 @@ class metrics final : public observer {
   void preregister(std::string_view store_url, std::string_view lock_kind, std::string_view group);
 
   std::string text(metrics_format format = metrics_format::openmetrics) const;
-  /// The same for another library of metrics: passes all families and samples to `to`.
+  /// The same for another metrics library: passes all families and samples to `to`.
   void write(metrics_sink& to) const;
 
  private:

@@ -66,13 +66,13 @@ struct rate_decision {
 };
 
 struct rate_limiter_options {
-  /// The version of the rules. All programs that use a name state the same rules, or another
-  /// version: see change_rules().
+  /// The version of the rules. Programs that use a name with different rules state different
+  /// versions: see change_rules().
   std::uint32_t version = 0;
   /// If 2 or more: the process takes this many tokens at once for each key, and gives them out
   /// without a round trip, for `local_time` at most; tokens that are left then are lost. So tokens
-  /// may be used later than the store counts them: in a time T no more goes through than the rules
-  /// allow in T + local_time, and up to `local_tokens` of each process may go unused. Only
+  /// may be used later than the store counts them: in a time T programs use at most what the rules
+  /// allow in T + local_time, and up to `local_tokens` of each process may stay unused. Only
   /// try_take() uses this. If the store does not have that many tokens, a take costs two round
   /// trips.
   std::uint64_t local_tokens = 0;

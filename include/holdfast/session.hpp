@@ -16,8 +16,8 @@ class session_impl;
 }
 
 /// A holder of a name, or a waiter. Unknown fields are empty or zero, and an unknown `since` is the
-/// epoch: a lock in the layout of another library (a dialect) shows little, and of `mode=session`
-/// the server knows no end.
+/// epoch: a lock in the layout of another library (a dialect) shows little, and with `mode=session`
+/// the server knows no end of a hold.
 struct participant {
   std::string short_id;  ///< tells participants apart; is not enough to release their locks
   std::string host;

@@ -20,8 +20,8 @@ enum class preference {
 };
 
 struct shared_mutex_options : lock_options {
-  /// Holds for the acquisitions of this object. Use the same preference in every program: the store
-  /// does not check it.
+  /// Applies to the acquisitions of this object. Use the same preference in every program: the
+  /// store does not check it.
   holdfast::preference preference = preference::fifo;
 };
 
