@@ -56,12 +56,13 @@ class admission {
   admitted try_admit(std::uint64_t n = 1, const rate_key& key = {}) {
     return admit_within(n, key, one_try, {});
   }
-  /// Waits until both are taken. If a stop is requested, the result is a refusal by what it was
-  /// waiting for. As many round trips as try_admit() if both are free, and each time it asks again.
+  /// Waits until both are taken. If a stop is requested, the result is a refusal, and `why` names
+  /// what the call was waiting for. As many round trips as try_admit() if both are free, and as
+  /// many for each time that it asks again.
   admitted admit(std::uint64_t n = 1, const rate_key& key = {}, std::stop_token stop = {}) {
     return admit_within(n, key, no_limit, std::move(stop));
   }
-  /// The same, up to a time. Tokens that will not be there by then are refused at once.
+  /// As admit(), until that time at most. Refuses at once if the tokens will not be there by then.
   admitted admit_for(any_duration timeout, std::uint64_t n = 1, const rate_key& key = {},
                      std::stop_token stop = {}) {
     return admit_within(n, key, timeout.wait, std::move(stop));

@@ -61,6 +61,7 @@ class [[nodiscard]] pending {
     (void)to.release();  // deletes itself after the call
   }
 
+  /// The result as a future. A failure is in the result; it is not thrown.
   std::future<result<T>> future() && {
     std::promise<result<T>> promise;
     auto made = promise.get_future();
@@ -92,13 +93,14 @@ class [[nodiscard]] pending {
 };
 
 // All of these return at once, without a round trip, and are thread-safe. A limit counts from the
-// call; zero is one try. After a request to stop, the operation ends soon with errc::cancelled; one
-// that was stopped before takes nothing. The lock object may be destroyed while its operation is
-// under way; if the session ends, the operation is cancelled. Errors as the synchronous forms, in
-// the result; only arguments that can never be right throw here (errc::invalid_argument). Costs at
-// the store as the synchronous forms; requests of a session at the same time share one round trip.
-// The local queue of a mutex can hold a hundred thousand operations; of the other primitives each
-// operation has a queue entry at the store (docs/async.md).
+// call; zero is one try. After a request to stop, the operation ends soon with errc::cancelled; if
+// the request came before the operation began, it takes nothing. The lock object may be destroyed
+// while its operation is under way; if the session ends, the operation is cancelled. Errors as the
+// synchronous forms, in the result; only arguments that can never be right throw here
+// (errc::invalid_argument). Costs at the store as the synchronous forms; requests of a session at
+// the same time share one round trip. The local queue of a mutex can hold a hundred thousand
+// operations; with the other primitives, each operation has a queue entry at the store
+// (docs/async.md).
 
 pending<lease> async_acquire(mutex& lock, wait_limit limit = {}, std::stop_token stop = {});
 pending<lease> async_acquire(shared_mutex& lock, wait_limit limit = {}, std::stop_token stop = {});

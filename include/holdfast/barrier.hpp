@@ -18,9 +18,9 @@ struct barrier_options {
   /// How long the others wait for a participant whose death the store cannot see; then the barrier
   /// is broken. Zero: the session's.
   std::chrono::milliseconds lease{0};
-  /// The last participant calls it when all have arrived and before any goes on, on its own thread
-  /// (async: on its session's thread, where it must be short). It must not throw. Set it in all
-  /// programs, or in none.
+  /// Called by the last participant when all have arrived, before any of them continues. It runs on
+  /// the thread of that participant (async: on its session's thread, where it must be short). It
+  /// must not throw. Set it in all programs, or in none.
   std::function<void()> on_completion{};
 };
 
@@ -86,6 +86,7 @@ class barrier {
   [[nodiscard]] bool wait_until(arrival& mine, any_time_point t, std::stop_token stop = {}) const {
     return wait_within(mine, t.wait, std::move(stop));
   }
+  /// arrive(), then wait().
   void arrive_and_wait();
   /// Arrives, and drops out: each later phase needs one participant fewer. (The store remembers
   /// this for a day without use.)
@@ -135,7 +136,7 @@ class barrier::arrival {
 };
 
 /// `count` participants enter a section together and leave it together. Each calls enter() and
-/// leave() in turn. They are two phases of a barrier, and all that is said there holds.
+/// leave() in turn. The two calls are two phases of a barrier, and have its errors and costs.
 class double_barrier {
  public:
   double_barrier(session s, const std::string& name, std::uint32_t count,

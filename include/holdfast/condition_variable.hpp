@@ -36,7 +36,7 @@ struct woken {
 /// is remembered when nobody waits. Waits may end without a notification (a process that slept for
 /// more than 2 s, a reply that was lost): use the forms with a predicate, or check again.
 ///
-/// All waiters of one name use one mutex. Works with std::unique_lock of mutex, fair_mutex.
+/// All waiters of one name use one mutex. Works with std::unique_lock of a mutex or a fair_mutex.
 /// Thread-safe. Errors as mutex. errc::not_owner if the lock is not held, errc::lost if it was
 /// lost: in both cases nothing has changed. After any other error the mutex is held again, unless
 /// taking it again failed: then owns_lock() of the lock is false. A wait costs the round trips of
@@ -69,8 +69,8 @@ class condition_variable {
     return wait_while(lock, forever, std::move(stop), satisfied);
   }
 
-  /// The deadline is for being queued and woken. Taking the mutex again has no limit; if the store
-  /// did not answer that this waiter is queued, the mutex was never given up.
+  /// The deadline limits the time to be queued and to be woken. Taking the mutex again has no
+  /// limit. If the store did not confirm that this waiter is queued, the mutex was never released.
   template <std::derived_from<mutex> M>
   std::cv_status wait_for(std::unique_lock<M>& lock, any_duration timeout) {
     return wait_once(held<M>(lock), deadline(timeout.wait), {});

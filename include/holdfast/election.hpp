@@ -49,10 +49,11 @@ class [[nodiscard]] leadership {
 
   /// The fence: pass it on to what you write to, which refuses smaller ones.
   std::uint64_t term() const noexcept { return held_.fence(); }
-  /// Stops when it is lost, before another can lead (lease::lost() has the exceptions).
+  /// A token at which stop is requested when the leadership is lost, before another candidate can
+  /// lead (lease::lost() has the exceptions).
   std::stop_token lost() const { return held_.lost(); }
   lease_state state() const noexcept { return held_.state(); }
-  /// Throws errc::lost unless it leads.
+  /// Throws as lease::check(). No round trip.
   void check() const { held_.check(); }
   /// As lease::release(). One round trip; the next candidate leads.
   std::error_code resign() noexcept { return held_.release(); }
@@ -67,13 +68,13 @@ class [[nodiscard]] leadership {
 /// its term was, because the store remembers the last 16. If an observer is further behind, or the
 /// store lost its history (on Redis: a failover, an eviction, an hour without a leader), it gets
 /// the oldest leader that is known, with `after_gap` set. ZooKeeper and etcd keep no history: there
-/// it gets the leader at the time of the poll, after the first one always with `after_gap`. For one
+/// it gets the leader at the time of the poll, and `after_gap` is set in all but the first. For one
 /// thread at a time.
 class leaders {
  public:
-  /// The leader after the one that was returned last; the first call returns the present one, or
-  /// waits for one. It may have gone meanwhile. Throws errc::cancelled if a stop is requested.
-  /// Polls about twice a second, one round trip each.
+  /// The leader after the one that was returned last; the first call returns the present leader, or
+  /// waits for one. The leader may have resigned by the time of the return. Throws errc::cancelled
+  /// if a stop is requested. Polls about twice a second, one round trip each.
   leader next(std::stop_token stop = {});
   /// Empty if there is no other leader in time, or if a stop is requested.
   [[nodiscard]] std::optional<leader> next_for(any_duration timeout, std::stop_token stop = {}) {
@@ -109,7 +110,7 @@ class election {
   election& operator=(const election&) = delete;
   ~election();
 
-  /// Waits until it leads. Throws errc::cancelled when asked to stop.
+  /// Waits until this candidate leads. Throws errc::cancelled if a stop is requested.
   leadership campaign(std::stop_token stop = {});
   [[nodiscard]] std::optional<leadership> try_campaign() { return campaign_within(one_try, {}); }
   [[nodiscard]] std::optional<leadership> campaign_for(any_duration timeout,

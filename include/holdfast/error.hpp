@@ -15,12 +15,12 @@ enum class errc {
   lost,               ///< the lock is no longer certain to be held
   not_owner,          ///< the caller does not hold what it releases or extends
   unavailable,        ///< the store cannot be reached, or does not answer
-  overloaded,         ///< too many waiters, buckets or queues, or no memory: ask for less
+  overloaded,         ///< too many waiters, buckets or queues, or no memory: send less
   deadlock,           ///< waiting would never end (a thread's second lock of its own mutex, or
                       ///< a ring of waits: session_options::detect_deadlocks)
   kind_mismatch,      ///< the name is in use as another kind of primitive
   capacity_mismatch,  ///< the name is in use with another capacity or count
-  unsupported,        ///< this store cannot do that
+  unsupported,        ///< this store, or this kind of lock, does not offer that
   invalid_name,       ///< empty, too long, control characters, not UTF-8
   invalid_argument,   ///< an impossible duration, weight, count, URL or option
   foreign_data,       ///< the record, table or file was not written by holdfast
@@ -42,7 +42,7 @@ struct failure {
   errc code = errc::internal;
   std::string what;              ///< what the server or system said, and what to do next
   bool outcome_unknown = false;  ///< the request may or may not have been carried out
-  std::string operation{};       ///< filled in at the edge: what was tried …
+  std::string operation{};       ///< what was tried …
   std::string name{};            ///< … on which name …
   std::string store{};           ///< … on which store (never with a password)
   /// The store answers, but could not confirm its grant (`ack=`). So an answer does not yet mean
@@ -59,7 +59,8 @@ inline failure without_memory(bool outcome_unknown) noexcept {
   return {errc::overloaded, "no memory", outcome_unknown};
 }
 
-/// The one exception of the library. Catch it by this type; act on the three questions.
+/// The one exception of the library. Catch it by this type, and decide by the three questions:
+/// retryable(), outcome_unknown(), lease_gone().
 class error : public std::system_error {
  public:
   explicit error(failure f);

@@ -41,9 +41,10 @@ class latch {
   ~latch();
 
   /// One round trip; on ZooKeeper and etcd two or more, as it reads the latch and then replaces it.
-  /// Throws errc::invalid_argument for 0 or more than remains: nothing changed.
+  /// Throws errc::invalid_argument for 0, and for more than remains; then nothing has changed.
   void count_down(std::uint32_t n = 1);
-  /// Whether it is open. One round trip, never repeated: errc::unavailable if no answer comes.
+  /// Whether the latch is open. One round trip, never repeated: errc::unavailable if no answer
+  /// comes.
   [[nodiscard]] bool try_wait() const;
   /// One round trip if it is open; else about one a second, and one at the end. On ZooKeeper, on
   /// etcd, and on stores that do not notify, it polls by other rules (docs/tuning.md).
@@ -59,6 +60,7 @@ class latch {
   [[nodiscard]] bool wait_until(any_time_point t, std::stop_token stop = {}) const {
     return wait_within(t.wait, std::move(stop));
   }
+  /// count_down(n), then wait().
   void arrive_and_wait(std::uint32_t n = 1) {
     count_down(n);
     wait();
@@ -69,7 +71,7 @@ class latch {
   /// no latch.
   std::uint32_t remaining() const;
   /// Removes the latch, even if there are waiters; they start over with a new latch. Errors and
-  /// cost as of remaining().
+  /// cost as remaining().
   void remove();
   const std::string& name() const noexcept;
 
@@ -80,7 +82,7 @@ class latch {
   std::unique_ptr<state> state_;
 };
 
-/// remaining() and remove() without a thread (async.hpp).
+/// remaining() and remove() without a thread (async.hpp). Errors and costs are the same.
 pending<std::uint32_t> async_remaining(const latch& l);
 pending<done> async_remove(latch& l);
 

@@ -44,34 +44,37 @@ class [[nodiscard]] lease {
 
   /// A token at which stop is requested when the lease is lost. That is before the store can give
   /// the lock to another holder, even if the store is away. Exceptions (docs/guarantees.md): after
-  /// a force_release, or if the store lost the lock, it is at the next renewal; after a pause of
-  /// the process it is as soon as its threads run. release() requests no stop, unless it finds that
-  /// the lease had already ended. Callbacks run on a thread of the session, or on the thread whose
-  /// call notices the loss. They must not block, because the session's thread reports the losses of
-  /// other leases, too. No round trip.
+  /// a force_release, or if the store lost the lock, stop is requested at the next renewal; after a
+  /// pause of the process, as soon as its threads run. release() requests no stop, unless it finds
+  /// that the lease had already ended. Callbacks run on a thread of the session, or on the thread
+  /// whose call notices the loss. They must not block, because the session's thread reports the
+  /// losses of other leases, too. No round trip.
   std::stop_token lost() const;
 
-  /// The state at the moment of the call, by the clock. No round trip.
+  /// The state at the moment of the call, by the clock; `released` if empty. No round trip.
   lease_state state() const noexcept;
 
   /// How long the lock is still certain to be held without another renewal; zero if lost. No round
   /// trip.
   std::chrono::nanoseconds remaining() const noexcept;
 
-  /// Throws errc::lost unless the state is held or suspect. Cheap enough for inner loops.
+  /// Throws errc::lost unless the state is held or suspect, and errc::not_owner if the lease is
+  /// empty. No round trip: cheap enough for inner loops.
   void check() const;
 
   /// Renews the lease now, with its old length, or with the length `lease` from now on. One round
-  /// trip. Throws errc::lost if the lease is lost, and errc::invalid_argument for a length outside
-  /// [min_lease, max_lease]. Throws errc::unavailable if the store is away. Then the old lease
-  /// still runs, or the new one if it is shorter, because it may have been granted. A length beyond
-  /// the lock's max_hold is cut to what is left of max_hold.
+  /// trip. Throws errc::lost if the lease is lost, errc::not_owner if it is empty, and
+  /// errc::invalid_argument for a length outside [min_lease, max_lease]. Throws errc::unavailable
+  /// if the store is away. Then the old lease still runs, or the new one if that is shorter,
+  /// because the store may have granted it. A length beyond the lock's max_hold is cut to what is
+  /// left of max_hold.
   void extend();
   void extend(std::chrono::milliseconds lease);
 
-  /// Releases the lock. Returns no error; errc::lost if the lease had ended before (no other holder
-  /// is affected); errc::unavailable if the store could not be reached, errc::overloaded without
-  /// memory (then the lease ends by itself). Empty afterwards in every case. One round trip.
+  /// Releases the lock. Returns errc::lost if the lease had ended before (no other holder is
+  /// affected). Returns errc::unavailable if the store could not be reached, and errc::overloaded
+  /// without memory; then the lease ends by itself. The object is empty afterwards in every case.
+  /// One round trip; for an empty lease none, and no error.
   std::error_code release() noexcept;
 
   /// The name as the store knows it (with the session's prefix).

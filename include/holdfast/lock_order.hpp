@@ -22,7 +22,7 @@ namespace holdfast {
 ///     const holdfast::called_from here;
 ///     const std::lock_guard guard{orders};
 ///
-/// It is valid for this thread until the end of the scope; the innermost one counts. with_lock()
+/// It applies to this thread until the end of the scope; the innermost object counts. with_lock()
 /// states the place by itself. Without a place, a report has the names, and "somewhere".
 class called_from {
  public:

@@ -50,6 +50,7 @@ class metrics final : public observer {
   /// `lock_kind` as in name_info::kind: "mutex".
   void preregister(std::string_view store_url, std::string_view lock_kind, std::string_view group);
 
+  /// The text for Prometheus.
   std::string text(metrics_format format = metrics_format::openmetrics) const;
   /// The same for another metrics library: passes all families and samples to `to`.
   void write(metrics_sink& to) const;

@@ -20,7 +20,7 @@ enum class metrics_format {
 /// For the header Content-Type of an answer over HTTP.
 std::string_view content_type(metrics_format format) noexcept;
 
-/// The text as UTF-8: what is not, is replaced. Prometheus would refuse the whole page.
+/// The text as UTF-8: other bytes are replaced, because Prometheus would refuse the whole page.
 std::string as_utf8(std::string_view text);
 
 enum class metric_type { counter, gauge, histogram, info };
@@ -47,7 +47,7 @@ class metrics_sink {
                          std::span<const std::uint64_t> counts, std::chrono::nanoseconds sum) = 0;
 };
 
-/// Writes them as text.
+/// Writes families and samples as text.
 class metrics_text final : public metrics_sink {
  public:
   explicit metrics_text(metrics_format format) : format_(format) {}

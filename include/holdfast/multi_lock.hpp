@@ -60,7 +60,8 @@ class [[nodiscard]] multi_lease {
   lease_state state() const noexcept;
   /// The shortest remaining time of any member. No round trip.
   std::chrono::nanoseconds remaining() const noexcept;
-  /// Throws errc::lost, naming the member, unless all are held. No round trip.
+  /// Throws errc::lost, naming the member, unless all are held; errc::not_owner if it is empty. No
+  /// round trip.
   void check() const;
   /// Extends each member, one round trip each; throws for the first member that fails
   /// (lease::extend).
@@ -132,7 +133,7 @@ class multi_lock {
                                     std::optional<std::chrono::milliseconds> lease = {}) {
     return lock_within(t.wait, lease, {});
   }
-  /// Never throws. Called by a thread that does not hold it, it only reports an event.
+  /// Never throws. If the calling thread does not hold the lock, it only reports an event.
   void unlock() noexcept;
 
   // -- the native handle
@@ -147,7 +148,8 @@ class multi_lock {
     return acquire_within(timeout.wait, lease, std::move(stop));
   }
 
-  /// This thread's hold: as in multi_lease; empty, errc::not_owner, a token that never stops.
+  /// As in multi_lease, for this thread's hold. If there is none: no fences, errc::not_owner, and a
+  /// token that never stops.
   std::vector<std::uint64_t> fences() const;
   void check() const;
   std::stop_token lost() const;

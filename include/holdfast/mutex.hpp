@@ -31,12 +31,12 @@ namespace holdfast {
 /// recursive: if the holding thread calls lock() again on the same object, it throws
 /// errc::deadlock; the try forms return false.
 ///
-/// All functions that take it may throw holdfast::error with errc::unavailable (the store is away
-/// for longer than session_options::store_timeout or the deadline), kind_mismatch (the name is in
-/// use as something else), overloaded (lock_options::max_waiters, or no memory), forked. Cost: one
-/// round trip to take a free lock, one to release it. While it is held: the first waiter polls
-/// about four times a second, the second twice, those far behind once a second. On ZooKeeper, on
-/// etcd, and on stores that do not notify, waiters poll by other rules (docs/tuning.md). Threads
+/// Every function that takes the lock may throw holdfast::error with errc::unavailable (the store
+/// is away for longer than session_options::store_timeout or the deadline), kind_mismatch (the name
+/// is in use as something else), overloaded (lock_options::max_waiters, or no memory), forked.
+/// Cost: one round trip to take a free lock, one to release it. While it is held: the first waiter
+/// polls about four times a second, the second twice, those far behind once a second. On ZooKeeper,
+/// on etcd, and on stores that do not notify, waiters poll by other rules (docs/tuning.md). Threads
 /// that wait behind another thread of their process do not poll. With lock_options::linger, taking
 /// an idle lock again costs no round trip.
 class mutex {
@@ -56,7 +56,7 @@ class mutex {
   [[nodiscard]] bool try_lock_for(any_duration timeout) { return lock_within(timeout.wait, {}); }
   /// The time point is converted once, on entry: later steps of that clock change nothing.
   [[nodiscard]] bool try_lock_until(any_time_point t) { return lock_within(t.wait, {}); }
-  /// As lock(), but ends with false when asked to stop, also if that was before the call.
+  /// As lock(), but returns false if a stop is requested, also if that was before the call.
   [[nodiscard]] bool lock(std::stop_token stop) { return lock_within(no_limit, std::move(stop)); }
   /// Releases this thread's hold. Never throws: a failure is reported to the observer, and the
   /// release is repeated until the lease ends. If the calling thread does not hold the lock, it
@@ -65,8 +65,8 @@ class mutex {
 
   // -- the native handle ----------------------------------------------------------------------
   lease acquire() { return acquire(std::stop_token{}); }
-  /// Throws errc::cancelled if a stop is requested; if that was before the call, even if the lock
-  /// is free, and without a round trip. A lock that is granted at that moment is released.
+  /// Throws errc::cancelled if a stop is requested. If that was before the call, it throws without
+  /// a round trip, even if the lock is free. A lock that is granted at that moment is released.
   lease acquire(std::stop_token stop);
   [[nodiscard]] std::optional<lease> try_acquire() { return acquire_within(one_try, {}); }
   [[nodiscard]] std::optional<lease> try_acquire_for(any_duration timeout,
@@ -79,12 +79,13 @@ class mutex {
   }
 
   // -- this thread's std-style hold -----------------------------------------------------------
-  /// 0 if this thread does not hold it. No round trip.
+  /// 0 if this thread does not hold the lock. No round trip.
   std::uint64_t fence() const noexcept;
-  /// Throws errc::not_owner or errc::lost unless this thread holds it. No round trip.
+  /// Throws errc::not_owner if this thread does not hold the lock, and errc::lost if it has lost
+  /// it. No round trip.
   void check() const;
-  /// Stops when this thread's hold is lost; a token that never stops if it holds nothing. No round
-  /// trip.
+  /// A token at which stop is requested when this thread's hold is lost. If the thread holds
+  /// nothing, the token never stops. No round trip.
   std::stop_token lost() const;
 
   /// The name with the session's prefix.

@@ -22,7 +22,7 @@ enum class event_kind {
                    ///< the first after another session handed the lock over for a moment
   held_again,      ///< a renewal succeeded after the lease was suspect
   lost,            ///< the lease no longer protects anything: `code` and `detail` say why
-  renew_failed,    ///< one renewal failed; the keeper tries again
+  renew_failed,    ///< one renewal failed; the session tries again
   release_failed,  ///< a release failed: it is repeated until the lease ends
   misuse,          ///< unlock() without holding it, and the like
   warning,         ///< a problem of the store that an operator should know
@@ -52,8 +52,8 @@ struct event {
 };
 
 /// The library prints nothing: it reports to an observer. on_event may be called from several
-/// threads at once, also from the session's own threads. It must not use the same lock. Exceptions
-/// that it throws are ignored.
+/// threads at once, also from the session's own threads. It must not use the lock that the event is
+/// about. Exceptions that it throws are ignored.
 class observer {
  public:
   virtual ~observer() = default;

@@ -47,13 +47,14 @@ struct rate_state {
   std::uint64_t remaining = 0;        ///< whole tokens
   std::chrono::microseconds wait{};   ///< until it has what was asked for
   std::chrono::microseconds reset{};  ///< until it is full if nobody takes anything
-  /// Taken: when this bucket has the tokens, by the store's clock. For refund().
+  /// If tokens were taken: when this bucket has them, by the store's clock. For refund().
   std::chrono::microseconds due{};
 };
 
 struct rate_decision {
   bool taken = false;
-  /// Refused: until it might be taken. Reserved: until you may use it. After take(): its duration.
+  /// After a refusal: until the tokens might be there. After reserve(): until you may use them.
+  /// After take(): how long the call took.
   std::chrono::microseconds wait{};
   std::vector<rate_state> rules{};  ///< in the order of the limiter's rules
   std::uint64_t tokens = 0;         ///< how many were taken
@@ -125,25 +126,26 @@ class rate_limiter {
     return take_within(n, key, t.wait, std::move(stop));
   }
 
-  /// Reserves n tokens that will be there within `longest_wait` (at most 31 days), and does not
-  /// wait: you may use them after `wait` of the decision. refund(decision) gives them back. One
-  /// round trip.
+  /// Reserves n tokens that will be there within `longest_wait` (31 days at most, also if it is
+  /// longer), and does not wait: you may use them after `wait` of the decision. refund(decision)
+  /// gives them back. One round trip.
   [[nodiscard]] rate_decision reserve(std::uint64_t n, std::chrono::microseconds longest_wait,
                                       const rate_key& key = {});
 
   /// Gives back all tokens that this decision took and nobody used, under the same key. Requests
-  /// that took or reserved tokens later keep their times. So some may be lost: what the bucket
-  /// regains between the due times of this request and of the latest one. If nobody came
-  /// later, all come back (docs/rate_limiter.md). One round trip, repeated if its reply is lost.
-  /// Throws errc::invalid_argument if nothing was taken, or if the decision has more tokens than a
-  /// limiter can count.
+  /// that took or reserved tokens later keep their times. So some tokens may be lost: those that
+  /// the bucket regains between the due times of this request and of the latest one. If no request
+  /// came later, all come back (docs/rate_limiter.md). One round trip, repeated if its reply is
+  /// lost. Throws errc::invalid_argument if nothing was taken, or if the decision has more tokens
+  /// than a limiter can count.
   void refund(const rate_decision& taken, const rate_key& key = {});
   /// The same for n tokens, as if they had been taken just now. If nobody has reserved any, all n
-  /// come back. Those that the bucket has regained since the real take then count twice.
+  /// come back. Those that the bucket has regained since the real take then count twice. Throws
+  /// errc::invalid_argument if n is zero or more than a rule's burst.
   void refund(std::uint64_t n = 1, const rate_key& key = {});
 
   /// What the store would answer to try_take() now; takes nothing. Tokens that this process keeps
-  /// locally do not count. One round trip.
+  /// locally do not count. One round trip. Throws as try_take().
   [[nodiscard]] rate_decision peek(std::uint64_t n = 1, const rate_key& key = {}) const;
 
   /// Uses these rules from now on, under a version greater than the last. A bucket changes to them

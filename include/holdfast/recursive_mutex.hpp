@@ -23,8 +23,8 @@ class recursive_mutex {
   [[nodiscard]] bool try_lock_for(any_duration timeout) { return lock_within(timeout.wait, {}); }
   [[nodiscard]] bool try_lock_until(any_time_point t) { return lock_within(t.wait, {}); }
   [[nodiscard]] bool lock(std::stop_token stop) { return lock_within(no_limit, std::move(stop)); }
-  /// Ends one level; at the last one it releases the lock. Never throws. If another thread calls
-  /// it, it only reports an event.
+  /// Ends one level; at the last one it releases the lock. Never throws. If the calling thread does
+  /// not hold the lock, it only reports an event.
   void unlock() noexcept;
 
   /// How many levels this thread holds. No round trip.

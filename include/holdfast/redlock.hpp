@@ -62,7 +62,7 @@ class [[nodiscard]] quorum_lease {
   std::stop_token lost() const;
   lease_state state() const noexcept;
   std::chrono::nanoseconds remaining() const noexcept;
-  /// Throws errc::lost unless it is held.
+  /// Throws errc::lost unless it is held, and errc::not_owner if it is empty.
   void check() const;
   /// The latest answer of each node, in the order of the sessions. No round trip.
   std::vector<vote> votes() const;
@@ -110,11 +110,11 @@ class [[nodiscard]] quorum_lease {
 /// process compete as processes do.
 class redlock {
  public:
-  /// No round trip. Throws invalid_name; errc::unsupported for a store that cannot store a fence,
-  /// and if only some of the stores have no fences. Throws errc::invalid_argument for no sessions,
-  /// a session twice, a lease that the store does not offer, a node_timeout that is not positive, a
-  /// negative trust_after, and a reason that is too long or has control characters. If two sessions
-  /// are of one store, even under different URLs, the first acquisition throws
+  /// No round trip. Throws errc::invalid_name; errc::unsupported for a store that cannot store a
+  /// fence, and if only some of the stores have no fences. Throws errc::invalid_argument for no
+  /// sessions, a session twice, a lease that the store does not offer, a node_timeout that is not
+  /// positive, a negative trust_after, and a reason that is too long or has control characters. If
+  /// two sessions are of one store, even under different URLs, the first acquisition throws
   /// errc::invalid_argument; docs/redlock.md says how the store is recognized.
   redlock(std::vector<session> nodes, std::string name, redlock_options options = {});
   redlock(const redlock&) = delete;

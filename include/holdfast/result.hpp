@@ -38,6 +38,7 @@ class [[nodiscard]] result {
   std::variant<T, failure> state_;
 };
 
+/// The value of an operation that succeeds without one.
 struct done {};
 using status = result<done>;
 

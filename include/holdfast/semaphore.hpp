@@ -14,9 +14,10 @@
 namespace holdfast {
 
 /// `capacity` permits by name. A permit is owned and leased: a crash gives it back. An acquisition
-/// takes `weight` permits or none. Served in order of arrival: a large request holds up the smaller
-/// ones behind it. Thread-safe. Errors and costs as mutex; errc::capacity_mismatch if the name is
-/// in use with another capacity; errc::invalid_argument for a weight of 0 or above the capacity.
+/// takes `weight` permits or none. Requests are served in order of arrival: a large one holds up
+/// the smaller ones behind it. Thread-safe. Errors and costs as mutex; errc::capacity_mismatch if
+/// the name is in use with another capacity; errc::invalid_argument for a weight of 0 or above the
+/// capacity.
 class semaphore {
  public:
   /// Capacity from 1 to 2^30. No round trip.
@@ -81,10 +82,10 @@ class counting_semaphore {
 /// A permit that ends by itself unless it is extended. Other threads, processes and machines that
 /// get its id can extend or release it: any program that knows the id owns the permit.
 ///
-/// The store ends it `lease` after it gave or extended it, by the store's clock. A program that
-/// must not act on an ended permit counts from before its call, and stops 2 ms and 1 % of `lease`
-/// earlier. That is the margin of every lease: clocks run at different rates, and an SQL store may
-/// date a permit up to 1.5 ms back.
+/// By the store's clock, a permit ends `lease` after the store has granted or extended it. A
+/// program that must not act on an ended permit counts from before its call, and stops 2 ms and 1 %
+/// of `lease` earlier. That is the margin of every lease: clocks run at different rates, and an SQL
+/// store may date a permit up to 1.5 ms back.
 struct permit {
   std::string id;  ///< 32 hexadecimal digits from 128 random bits: a secret
   std::uint64_t fence = 0;
@@ -93,7 +94,8 @@ struct permit {
 
 /// Permits for work that is passed on to other processes: each has an id and a lease, and is not
 /// renewed. An expiring_semaphore and a semaphore with the same name and capacity share their
-/// permits. Thread-safe. Errors and costs as semaphore.
+/// permits. Thread-safe. Errors and costs as semaphore; errc::invalid_argument for a lease outside
+/// [min_lease, max_lease], and for a malformed id.
 class expiring_semaphore {
  public:
   /// The only option is `reason`; others are errc::invalid_argument.
@@ -123,6 +125,7 @@ class expiring_semaphore {
   /// False if the permit had ended; no other holder is affected. One round trip.
   bool release(std::string_view id);
 
+  /// As semaphore::available().
   std::uint32_t available() const;
   std::uint32_t capacity() const noexcept;
   const std::string& name() const noexcept;
@@ -141,7 +144,7 @@ pending<bool> async_extend(expiring_semaphore& of, std::string_view id,
                            std::chrono::milliseconds lease);
 pending<bool> async_release(expiring_semaphore& of, std::string_view id);
 
-/// available() without a thread; costs as those.
+/// available() without a thread. One round trip, shared with the other requests of the session.
 pending<std::uint32_t> async_available(const semaphore& of);
 pending<std::uint32_t> async_available(const expiring_semaphore& of);
 

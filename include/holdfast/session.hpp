@@ -15,9 +15,9 @@ namespace engine {
 class session_impl;
 }
 
-/// A holder of a name, or a waiter. Unknown fields are empty or zero, and an unknown `since` is the
-/// epoch: a lock in the layout of another library (a dialect) shows little, and with `mode=session`
-/// the server knows no end of a hold.
+/// A holder of a name, or a waiter. Fields that the store does not know are empty or zero; then
+/// `since` is the epoch. The store knows little of a lock in the layout of another library (a
+/// dialect), and with `mode=session` it does not know when a hold will end.
 struct participant {
   std::string short_id;  ///< tells participants apart; is not enough to release their locks
   std::string host;
@@ -27,7 +27,7 @@ struct participant {
   std::uint32_t weight = 1;
   std::uint64_t fence = 0;                        ///< holders only
   std::chrono::system_clock::time_point since{};  ///< a label for people: the store's wall clock
-  std::optional<std::chrono::milliseconds> expires_in{};  ///< without renewal, at the store
+  std::optional<std::chrono::milliseconds> expires_in{};  ///< how long it lasts without renewal
   bool died = false;  ///< the store sees that its process has died: the next request skips it
 };
 
@@ -51,10 +51,10 @@ struct rate_bucket {
   std::uint64_t tokens = 1;             ///< this many come back …
   std::chrono::microseconds per{};      ///< … in this time
   std::chrono::microseconds full_in{};  ///< if nobody takes anything
-  /// The time since the last take or refund, by the store's clock. For a bucket that fills all at
-  /// once: the time since the beginning of the interval of that take or refund.
+  /// The time since the last take or refund, by the store's clock. If the bucket fills all at once:
+  /// the time since the interval of that take or refund began.
   std::chrono::microseconds unchanged_for{};
-  std::string error{};  ///< why it could not be read: then the numbers say nothing; usually empty
+  std::string error{};  ///< why it could not be read: its numbers mean nothing. Usually empty
 };
 
 /// The connections to a store, and the threads that renew leases there (docs/tuning.md lists them).
@@ -63,8 +63,8 @@ struct rate_bucket {
 /// it (errc::forked): open a new one there.
 class session {
  public:
-  /// Over a store that holdfast::open() does not know. Throws errc::invalid_argument or unsupported
-  /// for options that the store cannot keep.
+  /// A session over a store of your own, which holdfast::open() does not know. Throws
+  /// errc::invalid_argument or errc::unsupported for options that the store cannot satisfy.
   session(std::unique_ptr<store::session_store> store, session_options options = {});
 
   /// What this store promises. No round trip.
@@ -92,13 +92,14 @@ class session {
   /// its next renewal; until then the fence protects the resource. A barrier is broken as a whole,
   /// unless a short id is given. Returns how many holders were removed; for a barrier, how many
   /// participants. On Redis and memcached, throws errc::unavailable with outcome_unknown() if an
-  /// answer was lost and the repeated request does not find the holder: the first request removed
-  /// it, or it released the lock itself. As many round trips as show(), and one for each holder
-  /// removed (on memcached as many as show() and one); one more for a barrier as a whole.
+  /// answer was lost and the repeated request does not find the holder: either the first request
+  /// removed the holder, or the holder released the lock. Costs the round trips of show(), and one
+  /// for each holder removed (on memcached those of show(), and one); a barrier as a whole costs
+  /// one more.
   std::size_t force_release(std::string_view name, std::string_view short_id = {}) const;
 
-  /// Version, settings and state of the store's servers, as far as they matter for locks. Empty for
-  /// a store without servers. One or two round trips for each server.
+  /// Version, settings and state of the store's servers, or of SQLite, as far as they matter for
+  /// locks. Empty for `memory:`. One or two round trips for each server.
   store::facts facts() const;
 
   /// How many commands were sent to the store since the session was opened.
@@ -110,9 +111,9 @@ class session {
   std::shared_ptr<engine::session_impl> impl_;
 };
 
-/// names(), show() and force_release() without a thread (async.hpp). They run one after another on
-/// the session's thread, and delay its other waits. A name that can never be right throws here
-/// (errc::invalid_name).
+/// names(), show() and force_release() without a thread (async.hpp). These operations run one after
+/// another on the session's thread, and delay its other waits. An invalid name throws
+/// errc::invalid_name at once; other errors are in the result.
 pending<std::vector<std::string>> async_names(const session& s, std::string pattern = "*");
 pending<name_info> async_show(const session& s, std::string name);
 pending<std::size_t> async_force_release(const session& s, std::string name,
@@ -133,7 +134,7 @@ session open(std::string_view url, session_options options = {});
 /// that is not known to be harmless, and in a malformed URL the text in the place of the password.
 /// In the order of the URL; views into `url`.
 std::vector<std::string_view> secrets_in(std::string_view url);
-/// The URL with *** in place of each: to be shown.
+/// The URL with *** in place of each of these parts, for messages.
 std::string without_secrets(std::string_view url);
 
 /// The URL of the store that open(url) opens, with its secrets. For `file:PATH` this is the URL in

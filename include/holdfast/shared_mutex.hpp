@@ -38,12 +38,12 @@ struct shared_mutex_options : lock_options {
 /// Meets SharedLockable and SharedTimedLockable (std::shared_lock) and what mutex meets. Readers of
 /// one session that hold at the same time share one hold at the store, with one fence: the first
 /// acquires it, the last releases it, and readers in between cost no round trip. Each reader has a
-/// lease of its own, but extend() extends the hold of all of them. Readers with the same options
-/// that wait when the hold is granted have it from then on, except those that came after a waiting
-/// writer of the session. When a writer of the same session waits, no further reader joins. When a
-/// writer of another session waits, no further reader joins after the store's notification has
-/// come, or a quarter of a second later if it is lost. With max_hold, or without renewal, a reader
-/// has a hold of its own. Thread-safe. Errors and costs as mutex. At most 2^30 readers.
+/// lease of its own, but extend() extends the hold of all of them. When the hold is granted, all
+/// waiting readers of the session with the same options share it, except those that came after a
+/// waiting writer of the session. When a writer of the same session waits, no further reader joins.
+/// When a writer of another session waits, no further reader joins once the store's notification
+/// has come; if that is lost, a quarter of a second later. With max_hold, or without renewal, a
+/// reader has a hold of its own. Thread-safe. Errors and costs as mutex. At most 2^30 readers.
 class shared_mutex {
  public:
   shared_mutex(session s, std::string name, shared_mutex_options options = {});
@@ -117,7 +117,8 @@ class shared_mutex {
                                                               std::stop_token stop = {}) {
     return acquire_within(shared, t.wait, std::move(stop));
   }
-  /// As downgrade() and try_upgrade(), for a lease of this lock. errc::not_owner for another's.
+  /// As downgrade() and try_upgrade(), for a lease of this lock. Throw errc::not_owner for any
+  /// other.
   void downgrade(lease& held);
   [[nodiscard]] bool try_upgrade(lease& held);
 

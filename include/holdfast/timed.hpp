@@ -59,8 +59,8 @@ class wait_limit {
 
 namespace detail {
 
-/// How long past its deadline a wait stays for the store's last answer. It ends a tenth of a
-/// second after the deadline at the latest: the rest is for waking the thread.
+/// How long past its deadline a wait stays for the store's last answer. The wait ends a tenth of a
+/// second after the deadline at the latest: the rest of that time is for waking the thread.
 inline constexpr std::chrono::nanoseconds last_answer_within = std::chrono::milliseconds(80);
 
 /// When an operation began and by when it has to end. Made where the user's call begins, and passed

@@ -20,14 +20,14 @@ struct capabilities {
       true;  ///< the queue can have another order: readers first, writers first, priorities
   bool expiring = true;       ///< permits with ids, which outlive the session that got them
   bool election = false;      ///< an exclusive lock of that kind, with a note that all can read
-  bool barrier = false;       ///< and condition_variable: every state store has them by its family
-  bool rate_limiter = false;  ///< session_store::rate; every state store has it by its family
+  bool barrier = false;       ///< and condition_variable; every state store has both by its family
+  bool rate_limiter = false;  ///< session_store::rate; the family gives it to every state store
   bool finds_deadlocks = false;  ///< holders are shown with lease and note, on one clock
   bool learns_fences = false;    ///< obeys permits_command::fence_at_least, or has no fences
   bool fences = true;            ///< fences grow (docs/guarantees.md lists the exceptions)
   bool notifications = true;     ///< waiters are notified; if false they poll, at a cost
   bool tells_holders =
-      true;  ///< and a holder is notified that others want it (where notifications)
+      true;  ///< a holder is notified that others want its lock (with notifications)
   bool beside_others = false;  ///< other programs than holdfast use the same locks
   /// The store passes permits_command::secret on in the step that grants, and sets
   /// permits_reply::behind. Its inbox delivers the notifications of one name in the order of their

@@ -20,8 +20,9 @@ struct moment {
   bool wall_only_grows = false;  ///< nothing, a restart included, can set `wall_at` back
 };
 
-/// A mark in a fence: the other bits are a number that other programs than holdfast count too, and
-/// it is shown unchanged. Such a grant is for one turn: threads do not pass it on.
+/// A mark in a fence: other programs than holdfast count the number in the other bits, too, and the
+/// library shows that number unchanged. A grant with this mark is for one turn: threads do not pass
+/// it on.
 inline constexpr std::uint64_t fence_of_others = std::uint64_t{1} << 63;
 
 // ---- permits: mutex, shared mutex, semaphore, election, barrier, condition_variable

@@ -12,7 +12,7 @@ namespace holdfast::store {
 
 /// Identifies the server or file, so that one store under two URLs is not taken for two stores.
 struct identity {
-  std::string run_id;  ///< another one after each start, where the server has such a thing
+  std::string run_id;  ///< changes with each start, if the server has such an id
   /// How long the server has been up; empty if its grants outlive a restart.
   std::optional<std::chrono::microseconds> up_for{};
   /// Which part of the server, if one server has several parts whose equal names are different

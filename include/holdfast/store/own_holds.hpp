@@ -11,8 +11,8 @@ namespace holdfast::store {
 
 /// What a session remembers about its holds, if the server does not keep it. An entry stays until
 /// forget(), or until a minute after its lease. So a hold that is lost and never given back leaves
-/// no entry for ever: there are at most twice as many entries as unexpired ones, and 64. No round
-/// trip. Thread-safe.
+/// no entry for ever. There are never more than twice as many entries as unexpired ones, plus 64.
+/// No round trip. Thread-safe.
 template <class What>
 class own_holds {
  public:

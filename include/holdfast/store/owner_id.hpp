@@ -11,7 +11,7 @@ namespace holdfast::store {
 
 /// 128 random bits that identify one acquisition, of one name or of several together: whether the
 /// owner holds one of these names says nothing about the others. A program that knows the id can
-/// release the lock, so it is never shown whole.
+/// release the lock, so the id is never shown whole.
 struct owner_id {
   std::uint64_t high = 0;
   std::uint64_t low = 0;

@@ -58,9 +58,9 @@ struct bucket {
   std::uint32_t version = 0;
   bucket_rule rule{};
   std::int64_t used = 0;  ///< units; more than the capacity if tokens were taken ahead
-  std::int64_t at = 0;    ///< when that was
-  /// The last reservation is due then, if that is later than the end of the debt, because tokens of
-  /// other reservations were given back. Zero: it is not later.
+  std::int64_t at = 0;    ///< the time of `used`
+  /// When the last reservation is due, if that is later than the end of the debt (because tokens of
+  /// other reservations were given back). Zero: it is not later.
   std::int64_t reserved_until = 0;
   bool damaged = false;  ///< only the id could be read
   bool operator==(const bucket&) const = default;

@@ -39,8 +39,8 @@ class session_store {
   /// because two stores with one URL are taken for one.
   virtual const std::string& url() const noexcept = 0;
 
-  /// Carries out one permits command. A failure with `outcome_unknown` may have been carried out;
-  /// repeating the same command is safe (the owner id makes it the same).
+  /// Carries out one permits command. After a failure with `outcome_unknown` the command may have
+  /// been carried out; repeating it is safe, because the store recognizes it by the owner id.
   virtual result<permits_reply> permits(std::string_view name, const permits_command& command) = 0;
   virtual result<countdown_reply> countdown(std::string_view name,
                                             const countdown_command& command) = 0;

@@ -22,9 +22,9 @@ struct st_mysql;  // MYSQL
 ///   unavailable       the connection broke
 /// After any of these, PostgreSQL accepts only a rollback of the transaction. On MariaDB the
 /// transaction can continue after timed_out and busy. After deadlock MariaDB has rolled it back.
-/// Every failure with a rollback is deadlock, also a changed snapshot (1020), and a time-out under
-/// innodb_rollback_on_timeout. On MariaDB a failure costs one more round trip, which asks whether
-/// there was a rollback.
+/// There, every failure with a rollback is reported as deadlock, also a changed snapshot (1020),
+/// and a time-out under innodb_rollback_on_timeout. On MariaDB a failure costs one more round trip,
+/// which asks whether there was a rollback.
 namespace holdfast {
 
 /// What to do about rows that another transaction has locked.

@@ -5,10 +5,10 @@
 
 namespace holdfast::store {
 
-/// Until when a thread sleeps that waits for the first of many due times. It keeps its wake-up time
-/// even if the entry that was due then has been removed meanwhile. Otherwise every entry that comes
-/// and goes quickly would wake the thread, and waking a thread costs as much as a round trip. No
-/// round trip, no system call. Guarded by the mutex that the thread waits with.
+/// The time until which a thread sleeps while it waits for the first of many due times. The thread
+/// keeps its wake-up time even if the entry that was due then has been removed meanwhile. Otherwise
+/// every entry that comes and goes quickly would wake the thread, and waking a thread costs as much
+/// as a round trip. No round trip, no system call. Guarded by the mutex that the thread waits with.
 class wake_time {
  public:
   /// Adds a due time. Returns whether the thread must be woken, because it would sleep longer.
