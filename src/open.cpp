@@ -91,9 +91,12 @@ result<std::string> url_in_file(const std::string& path) {
     return failure{line.error().code,
                    "cannot read the URL from " + path + ": " + line.error().what};
   }
-  if (line->empty()) return failure{errc::invalid_argument, path + " is empty; it needs a URL"};
+  if (line->empty())
+    return failure{errc::invalid_argument,
+                   path + " is empty; its first line has to be the store's URL"};
   if (base::lower(line->substr(0, 5)) == "file:")
-    return failure{errc::invalid_argument, path + " names another file; it needs the store's URL"};
+    return failure{errc::invalid_argument,
+                   path + " names another file; its first line has to be the store's URL"};
   return line;
 }
 

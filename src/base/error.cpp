@@ -14,7 +14,7 @@ namespace {
 std::string_view describe(errc code) noexcept {
   switch (code) {
     case errc::busy:
-      return "it is busy";
+      return "busy";
     case errc::timed_out:
       return "timed out";
     case errc::cancelled:
@@ -32,9 +32,9 @@ std::string_view describe(errc code) noexcept {
     case errc::kind_mismatch:
       return "the name is in use as another kind";
     case errc::capacity_mismatch:
-      return "the name is in use with another capacity";
+      return "the name is in use with another capacity, count or rate";
     case errc::unsupported:
-      return "not supported by this store";
+      return "not supported";
     case errc::invalid_name:
       return "invalid name";
     case errc::invalid_argument:
@@ -125,7 +125,7 @@ bool says_its_code(const failure& f) {
          f.what.starts_with(describe(f.code));
 }
 
-/// Makes the message: `lock 'order:1' on sqlite:locks.db: it is busy: the server's message, and
+/// Makes the message: `lock 'order:1' on sqlite:locks.db: busy: the server's message, and
 /// what to do`. The name of an "open" is a URL. The advice comes last, where a reader looks for it.
 std::string compose(const failure& f) {
   std::string text = "holdfast";

@@ -6,9 +6,8 @@ namespace holdfast::store {
 
 namespace {
 failure no_rate_limiter(const std::string& url) {
-  return {
-      errc::unsupported,
-      "the store " + url + " has no rate_limiter; docs/matrix.md lists the stores that have one"};
+  return {errc::unsupported,
+          "the store " + url + " has no rate_limiter; docs/matrix.md says which stores have it"};
 }
 }  // namespace
 

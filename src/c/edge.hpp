@@ -89,7 +89,8 @@ template <class T>
 void require_size(const T& given, const char* what) {
   static_assert(first_size<T> != 0 && first_size<T> <= sizeof(T));
   if (given.size < first_size<T> || given.size > largest_struct) {
-    refuse(errc::invalid_argument, std::string(what) + ": size is not the size of the struct");
+    refuse(errc::invalid_argument,
+           std::string(what) + ": size is not the size of the struct; set it to sizeof");
   }
 }
 
@@ -99,7 +100,8 @@ inline void require_zero(const void* from, std::size_t count, const char* what) 
   for (std::size_t i = 0; i < count; ++i) {
     if (bytes[i] != 0) {
       refuse(errc::unsupported,
-             std::string(what) + " has a field that this library is too old for");
+             std::string(what) +
+                 " has a field that this library is too old for: leave it 0, or use a newer one");
     }
   }
 }

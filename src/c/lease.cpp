@@ -184,7 +184,9 @@ int holdfast_lease_fences(holdfast_lease* lease, uint64_t* fences, uint32_t* cou
     const auto found = lease_of(lease)->read([](held& l) { return l.fences(); });
     const auto fits = room;
     room = static_cast<uint32_t>(found.size());
-    if (fits < room) refuse(holdfast::errc::invalid_argument, "fences: too little room");
+    if (fits < room)
+      refuse(holdfast::errc::invalid_argument,
+             "fences: count is too small; it now says how many there are");
     std::copy(found.begin(), found.end(), &out(fences, "fences"));
   });
 }

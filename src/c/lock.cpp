@@ -8,8 +8,9 @@
 namespace holdfast::c_abi {
 
 void lock_handle::require(const request& r) const {
-  if (r.shared) refuse(errc::unsupported, "only a shared mutex has readers");
-  if (r.permits != 0) refuse(errc::unsupported, "only a semaphore has permits");
+  if (r.shared) refuse(errc::unsupported, "this lock has no readers: only a shared mutex has them");
+  if (r.permits != 0)
+    refuse(errc::unsupported, "this lock has no permits: only a semaphore has them");
 }
 
 multi_member lock_handle::member(const request& /*r*/) {

@@ -31,7 +31,8 @@ int holdfast_session_url(holdfast_session* session, char* text, uint64_t room,
     const std::string url = session_visit(session).itself().url();
     (void)out(text, "text");
     if (room == 0 || !put_text(text, room, url))
-      refuse(holdfast::errc::invalid_argument, "text: too little room");
+      refuse(holdfast::errc::invalid_argument,
+             "text: the URL needs " + std::to_string(url.size() + 1) + " bytes of room");
   });
 }
 

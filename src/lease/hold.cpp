@@ -158,7 +158,7 @@ void hold::check() const {
     fail(std::move(u.error()), "check");
   }
   fail({errc::lost,
-        "the lease has ended, and another holder may have the lock: stop the work. Its "
+        "the lease has ended, and another holder may have the lock: stop the work. The "
         "resource refuses this fence once the next holder has written"},
        "check");
 }

@@ -74,7 +74,7 @@ failure mismatch(const store::permits_reply& reply, std::uint32_t count) {
     return primitive::in_use_as(reply.found.kind);
   return {errc::capacity_mismatch,
           "the barrier was made for " + std::to_string(reply.found.capacity) +
-              " participants, not " + std::to_string(count) + ": use the same everywhere"};
+              " participants, not " + std::to_string(count) + ": use the same count everywhere"};
 }
 
 /// A participant between two arrivals.

@@ -12,13 +12,15 @@ namespace {
 status check_max_hold(std::chrono::milliseconds max_hold) {
   if (max_hold >= min_lease) return done{};
   return failure{errc::invalid_argument, "max_hold of " + std::to_string(max_hold.count()) +
-                                             " ms is shorter than the shortest lease"};
+                                             " ms is shorter than the shortest lease, " +
+                                             std::to_string(min_lease.count()) + " ms"};
 }
 
 status check_linger(std::chrono::microseconds linger) {
   if (linger >= linger.zero() && linger <= max_lease) return done{};
   return failure{errc::invalid_argument,
-                 "linger of " + std::to_string(linger.count()) + " us: from none to max_lease"};
+                 "linger of " + std::to_string(linger.count()) +
+                     " us is not possible; choose from 0 (off) to 31 days (max_lease)"};
 }
 
 status check_supported(bool supported, std::string_view what, const engine::session_impl& session) {
@@ -26,7 +28,7 @@ status check_supported(bool supported, std::string_view what, const engine::sess
   const std::string_view why = session.can().refusal;
   return failure{errc::unsupported, "the store " + session.url() + " has no " + std::string(what) +
                                         (why.empty() ? "" : " (" + std::string(why) + ")") +
-                                        "; docs/matrix.md lists the stores that have one"};
+                                        "; docs/matrix.md says which stores have it"};
 }
 
 /// Rejects options of the local queue for the other kinds (fair_mutex, semaphore, …), whose threads
@@ -213,7 +215,7 @@ std::stop_token thread_holds::lost() const {
 thread_hold& thread_holds::require(const subject& of) const {
   of.require_usable();
   thread_hold* const held = find();
-  if (held == nullptr) of.fail({errc::not_owner, "this thread does not hold it"});
+  if (held == nullptr) of.fail({errc::not_owner, "this thread does not hold the lock"});
   return *held;
 }
 

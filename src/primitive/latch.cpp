@@ -24,7 +24,7 @@ std::chrono::milliseconds tries_for(const engine::session_impl& session) {
 failure other_count(const store::countdown_reply& reply, std::uint32_t count) {
   return {errc::capacity_mismatch, "the latch was made with a count of " +
                                        std::to_string(reply.found.count) + ", not " +
-                                       std::to_string(count) + ": use the same everywhere"};
+                                       std::to_string(count) + ": use the same count everywhere"};
 }
 
 failure mismatch(const store::countdown_reply& reply, std::uint32_t count) {

@@ -42,7 +42,7 @@ bool same_terms(const engine::lock_config& a, const engine::lock_config& b) {
 
 void check_members(const std::vector<wanted>& all) {
   if (all.empty()) {
-    throw_failure({errc::invalid_argument, "without members there is nothing to lock", false,
+    throw_failure({errc::invalid_argument, "a multi_lock needs at least one member", false,
                    std::string(operation)});
   }
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -138,7 +138,8 @@ multi_lease multi_lock::take(lease_time lease, std::stop_token stop) {
 }
 
 bool multi_lock::lock_within(wait_time wait, lease_time lease, std::stop_token stop) {
-  return primitive::lock_for_thread(state_->holds, *state_, wait, "this thread holds it already",
+  return primitive::lock_for_thread(state_->holds, *state_, wait,
+                                    "this thread holds the lock already",
                                     [&] { return acquire_within(wait, lease, std::move(stop)); });
 }
 

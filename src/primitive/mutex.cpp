@@ -35,7 +35,7 @@ bool mutex::try_lock() { return lock_within(one_try, {}); }
 bool mutex::lock_within(wait_time wait, std::stop_token stop) {
   return primitive::lock_for_thread(
       state_->holds, state_->of, wait,
-      "this thread holds it already; recursive_mutex may be locked again",
+      "this thread holds the lock already; a recursive_mutex may be locked again",
       [&] { return state_->of.acquire({}, wait, std::move(stop)); });
 }
 

@@ -58,7 +58,7 @@ void quorum_lease::check() const {
       hold.renews() ? "no majority renewed the lease in time" : "the lease has ended";
   fail(hold,
        {errc::lost, std::string(why) +
-                        ", and another holder may have the lock: stop the work. Its resource must "
+                        ", and another holder may have the lock: stop the work. The resource must "
                         "refuse this fence"},
        "check");
 }

@@ -228,19 +228,8 @@ class pending_take final : public engine::telling_wait<engine::pending_wait, rat
 
 }  // namespace
 
-namespace {
-
-std::string not_at_once(std::uint64_t n, rate_verb verb) {
-  if (n == 0) return "there is no request for 0 tokens, only for one or more";
-  const std::string these = std::to_string(n) + " tokens can never be ";
-  return verb == rate_verb::refund ? these + "given back at once, because they are never taken so"
-                                   : these + "taken at once";
-}
-
-}  // namespace
-
-rate_limiter::state::request rate_limiter::state::about(const rate_key& key, std::uint64_t n,
-                                                        rate_verb verb) const {
+rate_limiter::state::request rate_limiter::state::about(const rate_key& key,
+                                                        std::uint64_t n) const {
   of.require_usable();
   request r{current(), {}, {}};
   auto buckets = r.rules->buckets_of(key);
@@ -248,8 +237,9 @@ rate_limiter::state::request rate_limiter::state::about(const rate_key& key, std
   r.buckets = std::move(*buckets);
   r.choices = r.rules->choices(r.buckets);
   if (n >= 1 && n <= r.rules->smallest_burst()) return r;
-  of.fail({errc::invalid_argument, not_at_once(n, verb) + ": the smallest burst is " +
-                                       std::to_string(r.rules->smallest_burst())});
+  of.fail({errc::invalid_argument,
+           "a request is for 1 to " + std::to_string(r.rules->smallest_burst()) +
+               " tokens (the smallest burst of the rules), not for " + std::to_string(n)});
 }
 
 rate_limiter::state::request rate_limiter::state::about_taken(const rate_key& key,
@@ -344,7 +334,7 @@ void rate_limiter::state::replace_rules(std::vector<rate_rule> with, std::uint32
   if (!checked) of.fail(std::move(checked.error()));
   if (options.local_tokens > (*checked)->smallest_burst()) {
     of.fail({errc::invalid_argument, "local_tokens of " + std::to_string(options.local_tokens) +
-                                         " can never be taken at once: the smallest burst is " +
+                                         " are more than the smallest burst of the rules, " +
                                          std::to_string((*checked)->smallest_burst())});
   }
   const std::lock_guard guard{mutex};
@@ -448,7 +438,7 @@ pending<rate_decision> async_reserve(rate_limiter& of, std::uint64_t n, microsec
 
 pending<done> async_refund(rate_limiter& of, std::uint64_t n, const rate_key& key) {
   const auto& s = *detail::access::of(of);
-  return s.begin([&] { return refund_later(s, s.about(key, n, rate_verb::refund), n); });
+  return s.begin([&] { return refund_later(s, s.about(key, n), n); });
 }
 
 pending<done> async_refund(rate_limiter& of, const rate_decision& taken, const rate_key& key) {
@@ -471,8 +461,7 @@ rate_decision rate_limiter::reserve(std::uint64_t n, microseconds longest_wait,
 }
 
 void rate_limiter::refund(std::uint64_t n, const rate_key& key) {
-  (void)state_->decide(state_->about(key, n, rate_verb::refund), rate_verb::refund, n, {},
-                       no_limit);
+  (void)state_->decide(state_->about(key, n), rate_verb::refund, n, {}, no_limit);
 }
 
 void rate_limiter::refund(const rate_decision& taken, const rate_key& key) {

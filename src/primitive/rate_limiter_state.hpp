@@ -47,8 +47,7 @@ struct rate_limiter::state {
     }
   };
   /// A request for n tokens; throws if the rules can never give that many at once.
-  request about(const rate_key& key, std::uint64_t n,
-                store::rate_verb verb = store::rate_verb::take) const;
+  request about(const rate_key& key, std::uint64_t n) const;
   /// A request that refunds the tokens of `taken`.
   request about_taken(const rate_key& key, const rate_decision& taken) const;
   /// Starts `how`. In a child of fork() the rules are the parent's: starts an operation that fails

@@ -39,7 +39,7 @@ redlock::redlock(std::vector<session> nodes, std::string name, redlock_options o
     : state_(new state) {
   auto& s = *state_->of;
   if (nodes.empty()) {
-    throw_failure({errc::invalid_argument, "without sessions there is no majority", false,
+    throw_failure({errc::invalid_argument, "a redlock needs at least one session", false,
                    std::string(operation), name});
   }
   s.nodes->patience = saturated_nanoseconds(options.node_timeout);
@@ -91,7 +91,7 @@ quorum_lease redlock::take(lease_time lease, std::stop_token stop) {
 
 bool redlock::lock_within(wait_time wait, lease_time lease, std::stop_token stop) {
   return primitive::lock_for_thread(state_->holds, *state_->of, wait,
-                                    "this thread holds it already",
+                                    "this thread holds the lock already",
                                     [&] { return acquire_within(wait, lease, std::move(stop)); });
 }
 

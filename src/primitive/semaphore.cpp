@@ -64,9 +64,9 @@ result<std::uint32_t> free_permits(const engine::lock_config& of,
   const bool in_use = !found.holders.empty() || !found.queue.empty();
   if (other_kind || (in_use && found.kind != of.kind)) return primitive::in_use_as(found.kind);
   if (in_use && found.capacity != of.capacity) {
-    return failure{errc::capacity_mismatch, "the name is in use with " +
-                                                std::to_string(found.capacity) + " permits, not " +
-                                                std::to_string(of.capacity)};
+    return failure{errc::capacity_mismatch,
+                   "the name is in use with " + std::to_string(found.capacity) + " permits, not " +
+                       std::to_string(of.capacity) + ": use the same number everywhere"};
   }
   std::uint32_t held = 0;
   for (const auto& h : found.holders) held += h.weight;
@@ -173,9 +173,9 @@ void counting_semaphore::release(std::uint32_t permits) {
     const std::lock_guard guard{state_->mutex};
     auto& held = state_->held;
     if (permits > held.size()) {
-      state_->of.fail({errc::not_owner, "release(" + std::to_string(permits) + ") with " +
-                                            std::to_string(held.size()) +
-                                            " permits acquired by this object"});
+      state_->of.fail({errc::not_owner, "release(" + std::to_string(permits) +
+                                            "), and this object has acquired " +
+                                            std::to_string(held.size()) + " permits"});
     }
     const auto first = held.end() - static_cast<std::ptrdiff_t>(permits);
     given_back.assign(std::move_iterator(first), std::move_iterator(held.end()));

@@ -80,7 +80,7 @@ shared_mutex::~shared_mutex() = default;
 bool shared_mutex::lock_within(mode m, wait_time wait, std::stop_token stop) {
   return primitive::lock_for_thread(
       state_->holds(m), state_->of, wait,
-      "this thread holds it already; downgrade() and try_upgrade() change the mode",
+      "this thread holds the lock already; downgrade() and try_upgrade() change the mode",
       [&] { return acquire_within(m, wait, std::move(stop)); },
       &state_->holds(m == shared ? exclusive : shared));
 }

@@ -319,7 +319,7 @@ lease idle_lease(const lock_config& s, const waits& w) {
 failure kept_out(local_queue::entry why, const lock_config& s, bool is_try) {
   if (why == local_queue::entry::overloaded) {
     return {errc::overloaded,
-            "as many threads of this process as max_waiters allows wait for it already: " +
+            "as many threads of this process as max_waiters allows wait for the lock already: " +
                 std::to_string(s.max_waiters)};
   }
   return waited_in_vain(is_try);

@@ -122,7 +122,7 @@ TEST(error, a_failure_that_was_not_thrown_has_the_same_message) {
   f.operation = "lock";
   f.name = "n";
   f.store = "sqlite:l.db";
-  EXPECT_EQ(f.message(), "holdfast: lock 'n' on sqlite:l.db: it is busy: held by web-1");
+  EXPECT_EQ(f.message(), "holdfast: lock 'n' on sqlite:l.db: busy: held by web-1");
 }
 
 TEST(error, ends_with_advice_and_not_with_the_text_of_its_code) {

@@ -10,9 +10,10 @@ namespace holdfast::store {
 /// holder. Either the first attempt removed the holder, or the holder released the lock: the store
 /// does not record which.
 inline failure perhaps_taken_away() {
-  failure f{errc::unavailable,
-            "an answer was lost, and the holder is not there any more: it was taken away, or it "
-            "gave the lock back meanwhile"};
+  failure f{
+      errc::unavailable,
+      "an answer was lost, and the repeated request did not find the holder: either the first "
+      "request removed the holder, or the holder released the lock"};
   f.outcome_unknown = true;
   return f;
 }

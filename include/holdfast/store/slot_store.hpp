@@ -139,7 +139,7 @@ class slot_store {
  private:
   failure not_here(std::string_view what) const {
     return {errc::unsupported, "the store " + url() + " has no " + std::string(what) +
-                                   "; docs/matrix.md says which stores have"};
+                                   "; docs/matrix.md says which stores have it"};
   }
 };
 

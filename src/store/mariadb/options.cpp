@@ -37,7 +37,7 @@ result<mariadb_options> read_options(const base::store_url& u) {
   if (!u.hosts.empty()) {
     auto hosts = u.servers(3306);
     if (!hosts) return std::move(hosts.error());
-    if (hosts->size() > 1) return base::invalid("names several hosts; write one");
+    if (hosts->size() > 1) return base::invalid(u.scheme + ": takes one host");
     o.host = std::move(hosts->front().host);
     o.port = hosts->front().port;
   }
@@ -45,7 +45,8 @@ result<mariadb_options> read_options(const base::store_url& u) {
   o.password = u.password;
   o.database = u.inner_path();
   if (o.database.empty() || o.database.size() > longest_database) {
-    return base::invalid("needs the name of a database: " + u.scheme + "://host/database");
+    return base::invalid(u.scheme + ": needs the name of a database: " + u.scheme +
+                         "://host/database");
   }
   const auto known = known_options();
   if (auto ok = base::read_options<mariadb_options>(u, known, o); !ok) {

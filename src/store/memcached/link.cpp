@@ -69,9 +69,10 @@ int connect_to(const addrinfo& a, boot_time deadline, int ends, int& fd) {
   return wrong;
 }
 
-failure unreachable(const address& to, std::string_view why) {
+failure unreachable(const address& to, std::string_view why,
+                    const char* next = "is memcached running, and is this its address?") {
   return {errc::unavailable,
-          "no connection to " + to_string(to) + ": " + std::string(why) + "; does it run there?"};
+          "no connection to " + to_string(to) + ": " + std::string(why) + "; " + next};
 }
 
 failure without_numbers(const address& to) {
@@ -117,7 +118,7 @@ result<std::unique_ptr<link>> link::connect(const address& to, const memcached_o
   addrinfo* found = nullptr;
   const auto port = std::to_string(to.port);
   if (const int wrong = ::getaddrinfo(to.host.c_str(), port.c_str(), &hints, &found); wrong != 0) {
-    return unreachable(to, ::gai_strerror(wrong));
+    return unreachable(to, ::gai_strerror(wrong), "check the name of the host");
   }
   const std::unique_ptr<addrinfo, freed> all(found);
   std::size_t left = 0;

@@ -127,7 +127,7 @@ topology topology_of(std::string_view scheme) {
 status take_database(std::string_view text, redis_options& to) {
   if (text.empty() || read_database(to, text)) return done{};
   return base::invalid(
-      "what is behind the / is not the number of a database; write redis://host:6379/0");
+      "the text after the / is not the number of a database; write redis://host:6379/0");
 }
 
 // After the hosts: the name of the primary, and optionally the number of a database.
@@ -146,7 +146,7 @@ status take_servers(const base::store_url& u, redis_options& to) {
   if (!servers) return std::move(servers.error());
   if (to.topology != topology::single) return to.seeds = std::move(*servers), done{};
   if (servers->size() > 1) {
-    return base::invalid("names several hosts; for a cluster write redis+cluster://host,host");
+    return base::invalid("redis: takes one host; for a cluster write redis+cluster://host,host");
   }
   to.host = std::move(servers->front().host);
   to.port = servers->front().port;
@@ -284,8 +284,12 @@ unsigned redis_options::replicas_wanted() const noexcept {
   return 0;
 }
 
+const char* example_of(std::string_view scheme) {
+  return scheme == "redis+unix" ? ":///run/redis.sock" : "://host:6379";
+}
+
 result<redis_options> read_options(const base::store_url& u) {
-  if (auto ok = base::needs_servers(u, u.scheme + "://host:6379"); !ok) {
+  if (auto ok = base::needs_servers(u, u.scheme + example_of(u.scheme)); !ok) {
     return std::move(ok.error());
   }
   redis_options o;

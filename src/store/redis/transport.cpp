@@ -76,10 +76,12 @@ std::string place(const redis_options& o) {
   return o.unix_path.empty() ? o.host + ":" + std::to_string(o.port) : o.unix_path;
 }
 
-failure unreachable(const redis_options& o, const std::string& why) {
-  return {errc::unavailable, "cannot connect to " + place(o) + ": " + why +
-                                 "; is the server running, and is this its address?"};
+failure unreachable(const redis_options& o, const std::string& why,
+                    const char* next = "is the server running, and is this its address?") {
+  return {errc::unavailable, "cannot connect to " + place(o) + ": " + why + "; " + next};
 }
+
+constexpr auto check_host = "check the name of the host";
 
 failure too_slow(const redis_options& o) {
   return unreachable(o, "no answer within " + std::to_string(o.connect_timeout.count()) + " ms");
@@ -122,7 +124,7 @@ result<int> connect_unix(const redis_options& o, const patience& p) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (o.unix_path.size() >= sizeof address.sun_path)
-    return unreachable(o, "the path is too long for a socket");
+    return unreachable(o, "the path is too long for a socket", "use a shorter one");
   std::memcpy(address.sun_path, o.unix_path.data(), o.unix_path.size());
   return connect_to(reinterpret_cast<const sockaddr*>(&address), sizeof address, AF_UNIX, o, p);
 }
@@ -133,12 +135,12 @@ result<int> connect_tcp(const redis_options& o, const patience& p) {
   if (const int wrong =
           ::getaddrinfo(o.host.c_str(), std::to_string(o.port).c_str(), &hints, &found);
       wrong != 0) {
-    return unreachable(o, ::gai_strerror(wrong));
+    return unreachable(o, ::gai_strerror(wrong), check_host);
   }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> all(found, ::freeaddrinfo);
   std::size_t left = 0;
   for (const addrinfo* a = found; a != nullptr; a = a->ai_next) ++left;
-  result<int> fd = unreachable(o, "the name has no address");
+  result<int> fd = unreachable(o, "the name has no address", check_host);
   for (const addrinfo* a = found; a != nullptr && !fd; a = a->ai_next) {
     const patience some{base::share_until(p.until, left--), p.wake_fd};
     fd = connect_to(a->ai_addr, a->ai_addrlen, a->ai_family, o, some);

@@ -109,7 +109,9 @@ class reading_store final : public state_store {
                                                 : std::string_view{}};
     if (change.apply(record, read_moment()) == nullptr) return done{};
     return failure{errc::read_only,
-                   file_ + " was opened with access=read, and this would change the record"};
+                   file_ +
+                       " was opened with access=read, and this call would change a record: open "
+                       "it without access=read"};
   }
   result<std::vector<entry>> entries() override {
     snapshot now;

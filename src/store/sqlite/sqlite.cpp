@@ -73,9 +73,8 @@ class sqlite_store final : public state_store {
 status check_word(const char* option, const std::string& value,
                   std::initializer_list<std::string_view> known) {
   if (std::find(known.begin(), known.end(), value) != known.end()) return done{};
-  std::string what =
-      std::string{option} + " cannot be '" + base::shortened(value, 80) + "'; it is one of:";
-  for (const auto word : known) what.append(" ").append(word);
+  std::string what = std::string{option} + "='" + base::shortened(value, 80) + "' is not one of";
+  for (const auto word : known) what.append(word == *known.begin() ? " " : ", ").append(word);
   return failure{errc::invalid_argument, what};
 }
 

@@ -361,7 +361,7 @@ status connection::wait_connected(boot_time until) {
   return failure{errc::unavailable,
                  "no server accepted the session within " +
                      std::to_string(options_.connect_timeout.count()) +
-                     " ms: are they up, and do a majority of them see each other?"};
+                     " ms: are the servers up, and does a majority of them see each other?"};
 }
 
 bool connection::over() const {

@@ -35,7 +35,7 @@ bool is_node(const std::string& path) {
 status check(const zookeeper_options& o) {
   if (!is_node(o.base + "/")) {
     return base::invalid(
-        "what is behind the hosts is no path of a node: no empty part, no . and ..");
+        "the text after the hosts is not the path of a node: a path has no empty part, . or ..");
   }
   if (o.base == "/zookeeper" || o.base.starts_with("/zookeeper/")) {
     return base::invalid("/zookeeper belongs to the server: choose another base path");

@@ -27,6 +27,7 @@ TEST(redis_opening, bad_urls_are_refused_with_the_right_form) {
       {"redis://::1", "brackets"},
       {"redis://[::1", "]"},
       {"redis+unix://relative", "absolute"},
+      {"redis+unix:relative", "redis+unix:///run/redis.sock"},
       {"redis://h?prefx=a", "prefix"},
       {"redis://h?prefix={}", "prefix"},
       {"redis://h?command_timeout=-1", "command_timeout"},
