@@ -41,6 +41,13 @@ class help_layout : public CLI::Formatter {
   std::string make_usage(const CLI::App*, std::string) const override {
     return "\nUsage: " + usage_ + "\n";
   }
+  /// CLI11 writes a second empty line if there are options that it does not list.
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    std::string text = CLI::Formatter::make_help(app, std::move(name), mode);
+    if (const auto at = text.find("\n\n\n"); at != text.npos) text.erase(at, 1);
+    return text;
+  }
 
  private:
   std::string usage_;

@@ -147,7 +147,7 @@ metrics_format metrics_format_or(const given& g, metrics_format fallback) {
 std::string reason_or(const given& g, std::string fallback) {
   if (!g.text) return fallback;
   if (g.text->size() > longest_reason)
-    refuse(g, "is " + std::to_string(g.text->size()) + " bytes long; at most " +
+    refuse(g, "the text is " + std::to_string(g.text->size()) + " bytes long; at most " +
                   std::to_string(longest_reason) + " are allowed");
   if (const std::string shown = printable(*g.text); shown != *g.text)
     refuse(g, shown + " holds control characters; write one line of plain text");

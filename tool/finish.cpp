@@ -1,8 +1,11 @@
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <holdfast/error.hpp>
+#include <string>
 
 #include "tool/commands.hpp"
 #include "tool/exit_code.hpp"
@@ -37,7 +40,9 @@ int reported(log& to, const std::function<int()>& command) {
 void leave_at_once(int code) noexcept { ::_exit(code); }
 
 void print(std::string_view text) {
-  if (!write_all(1, text)) throw failure_exit(exit_code::own_failure, "cannot write to stdout");
+  if (write_all(1, text)) return;
+  throw failure_exit(exit_code::own_failure,
+                     std::string("cannot write to stdout: ") + std::strerror(errno));
 }
 
 }  // namespace holdfast::tool

@@ -37,9 +37,9 @@ constexpr std::string_view try_footer =
 constexpr std::string_view force_footer =
     "The next waiter gets the lock with a greater fence. The former holder learns of it at\n"
     "its next renewal; until then only the fence stops its writes.\n"
-    "On a terminal it asks first; without a terminal it needs --yes.\n\n"
-    "Exit code: 0 done, or the lock was free; 1 you answered no, or it has another holder by\n"
-    "now, or another program holds it and the store cannot take it away; 75 held, but not by\n"
+    "On a terminal the command asks first; without a terminal it needs --yes.\n\n"
+    "Exit code: 0 done, or the lock was free; 1 you answered no, or the lock has another holder\n"
+    "by now, or a program holds it from which the store cannot take it; 75 held, but not by\n"
     "--owner; 78 a limit or a latch, which has no holders.\n";
 
 constexpr std::string_view limit_footer =
@@ -55,7 +55,7 @@ constexpr std::string_view limit_footer =
 constexpr std::string_view elect_footer =
     "One of the candidates leads and runs the command; the others wait. holdfast show NAME shows\n"
     "the leader and its note. If leadership is lost, elect ends the command as run does when a\n"
-    "lock is lost, and ends with 79. To become a candidate again, start it again (systemd:\n"
+    "lock is lost, and ends with 79. To become a candidate again, start elect again (systemd:\n"
     "Restart=always), or use --again. Environment and exit codes are those of run.\n";
 
 constexpr std::string_view sem_footer =
@@ -69,11 +69,11 @@ constexpr std::string_view latch_footer =
     "--down is greater than the count that is left, 78 in use with another count.\n";
 
 constexpr std::string_view barrier_footer =
-    "Arrives, and waits for the others: all continue when COUNT have arrived. It can be used\n"
-    "again for the next COUNT. Example: holdfast barrier stage 4 -w 10m && next_stage\n\n"
+    "Arrives, and waits for the others: all continue when COUNT have arrived. The next COUNT\n"
+    "can use the same name. Example: holdfast barrier stage 4 -w 10m && next_stage\n\n"
     "Exit code: 0 all have arrived; 75 the time is over (-E): this participant has left, and\n"
-    "the others still wait; 79 another participant died meanwhile; 78 COUNT participants are\n"
-    "there already, or others state another count.\n";
+    "the others still wait; 79 another participant died while this one waited; 78 COUNT\n"
+    "participants are there already, or others state another count.\n";
 
 constexpr std::string_view top_footer =
     "Keys: up and down select, enter shows holders and queue, / filters, n k h l w o sort, u\n"
@@ -90,8 +90,8 @@ constexpr std::string_view watch_footer =
     "  holdfast watch deploy                          what happens to it, until ^C\n"
     "  holdfast watch deploy --until free -w 10m && …  wait until it is free, take nothing\n\n"
     "Events: holding and waiting (found at the start), granted, released (or taken away),\n"
-    "hand-over, lost (its lease ended, or its process died), joined and left (waiters). For\n"
-    "--until a hand-over counts as granted and as released, too.\n\n"
+    "hand-over, lost (the lease of a holder ended, or its process died), joined and left\n"
+    "(waiters). For --until a hand-over counts as granted and as released, too.\n\n"
     "watch sends a query every --interval, because the store notifies only waiters. A change that\n"
     "is undone between two queries is not seen.\n\n"
     "Exit code: 0 the --until event has happened, or without --until after -w or a signal; 75\n"
@@ -130,7 +130,7 @@ constexpr std::string_view serve_footer =
 constexpr std::string_view ping_footer =
     "Each round trip is a query about one name, and changes nothing. After Ctrl-C, ping\n"
     "prints the summary and ends. The median is that of the last 10,000 answers.\n\n"
-    "Exit code: 0 all were answered, 69 one was not.\n";
+    "Exit code: 0 the store answered each query, 69 it did not.\n";
 
 constexpr std::string_view doctor_footer =
     "Examples:\n"
@@ -164,7 +164,10 @@ constexpr auto commands = std::to_array<command_help>({
      "Exit code: 0; 69 the store does not answer; 77 this user may read none of the names; 78 the\n"
      "store cannot list its names (a dialect, mode=session).\n"},
     {"show", "holdfast show LOCK [OPTIONS]", "Shows everything the store knows about a name.",
-     "the same as JSON", ""},
+     "the same as JSON",
+     "Exit code: 0, also if the name is not in use; 69 the store does not answer; 77 this user "
+     "may\n"
+     "not read the name; 78 holdfast did not write the entry of the name.\n"},
     {"force-unlock", "holdfast force-unlock LOCK [OPTIONS]", "Takes a lock away from its holder.",
      "what was done as JSON", force_footer},
     {"top", "holdfast top [PATTERN] [OPTIONS]",
@@ -249,7 +252,7 @@ std::string overview() {
          "  holdfast completion SHELL                 completion for bash, zsh, fish\n"
          "  holdfast manual [PAGE]                    the manual, as source for scdoc\n"
          "  holdfast version                          version and stores\n\n"
-         "holdfast COMMAND --help tells more. The store is --store URL, else $HOLDFAST_STORE, "
+         "holdfast COMMAND --help says more. The store is --store URL, else $HOLDFAST_STORE, "
          "else\n"
          "an SQLite file of this user on this machine.\n" +
          std::string(how_durations_are_said);

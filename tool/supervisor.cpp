@@ -154,8 +154,9 @@ void supervisor::notice_loss() {
 
 void supervisor::terminate(escalation::cause why) {
   const auto left = std::max(lease_.ends - boot_clock::now(), 0ns);
-  const std::string reason = why == escalation::cause::max_run ? "it has run for --max-run"
-                             : lease_.lost                     ? "the lock is lost"
+  const std::string reason = why == escalation::cause::max_run
+                                 ? "it has run for as long as --max-run allows"
+                             : lease_.lost ? "the lock is lost"
                                            : "the lease ends in " + format_duration(left);
   const bool reached = deliver_also_to_stopped(SIGTERM);
   say(level::warning, "terminated",

@@ -275,6 +275,7 @@ TEST(cli, every_option_of_every_command_is_in_its_help) {
     for (const auto& option : option_names(name))
       EXPECT_NE(help.find(option), std::string::npos) << name << ' ' << option;
     EXPECT_EQ(parse(words{"help", name}).help, help);
+    EXPECT_EQ(help.find("\n\n\n"), std::string::npos) << name;
   }
   EXPECT_NE(parse(words{"--help"}).help.find("holdfast run LOCK"), std::string::npos);
   EXPECT_EQ(parse(words{"run", "--help"}).help.find("Excludes"), std::string::npos)

@@ -112,7 +112,7 @@ TEST_F(other_commands, that_cannot_print_exit_with_125) {
                             {"metrics"}}) {
     const auto r = run_to_end(with_closed_stdout(command(what)), around);
     EXPECT_EQ(r.code, 125) << what.front();
-    EXPECT_EQ(r.err, "holdfast: cannot write to stdout\n") << what.front();
+    EXPECT_EQ(r.err, "holdfast: cannot write to stdout: Bad file descriptor\n") << what.front();
   }
   EXPECT_EQ(tool({"try", "l"}).code, 0) << "hold gave it back";
 }
