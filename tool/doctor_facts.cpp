@@ -131,7 +131,7 @@ void judge_redis_replicas(judge& j) {
 void judge_redis(judge& j) {
   if (j.is("denied", "INFO")) {
     return j.add(severity::note, "settings",
-                 "this user may not ask for INFO, so that eviction, persistence and replicas are "
+                 "this user may not ask for INFO, so eviction, persistence and replicas are "
                  "not known",
                  "run doctor as a user with +info");
   }

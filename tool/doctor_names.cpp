@@ -104,10 +104,10 @@ void judge_leftovers(std::span<const listed_name> names, const circumstances& c,
     for (const auto& p : n.info.holders) {
       if (!has_died_unseen(p, c)) continue;
       all.add(printable(n.info.name) + ": process " + std::to_string(p.pid) +
-                  " of this machine holds it, and is not running (in this container)",
-              p.expires_in ? "it is free in " + format_duration(*p.expires_in) +
-                                 ", or at once with force-unlock"
-                           : "it is free at once with force-unlock");
+                  " of this machine holds the lock, and is not running (in this container)",
+              p.expires_in ? "the lock is free in " + format_duration(*p.expires_in) +
+                                 "; force-unlock frees it at once"
+                           : "force-unlock frees the lock at once");
     }
   }
   all.finish();

@@ -81,7 +81,7 @@ std::vector<std::string> names_in_use(const session& s, std::string_view pattern
   if (options != std::string::npos && query_value(s.url().substr(options + 1), "mode") == "session")
     throw_failure({.code = errc::unsupported,
                    .what = "with mode=session the server knows only hashes of the names, so they "
-                           "cannot be listed; what can be shown is a name that you know",
+                           "cannot be listed; show, try and watch work for a name that you know",
                    .operation = "names",
                    .name = std::string(pattern),
                    .store = s.url()});

@@ -53,8 +53,9 @@ class log_observer final : public observer {
       case event_kind::misuse:
         return log_.write(level::warning, "misuse", name + ": " + why);
       case event_kind::release_failed:
-        return log_.write(level::warning, "release_failed",
-                          name + ": could not give the lock back, it ends by itself: " + why);
+        return log_.write(
+            level::warning, "release_failed",
+            name + ": could not give the lock back; its lease ends by itself: " + why);
       case event_kind::lock_order:
       case event_kind::deadlock:
         return log_.write(level::warning, std::string(to_string(e.kind)), name + ": " + why);

@@ -405,13 +405,13 @@ bool job::give_back() {
 
 /// The store may be away.
 void job::give_back_in_a_moment() {
-  log_.write(level::detail, "giving_back",
-             name_ + ": gives the lock back, if the store answers in a moment");
+  log_.write(level::detail, "giving_back", name_ + ": tries to give the lock back, for a moment");
   const nanoseconds limit = std::min<nanoseconds>(held_.remaining(), a_moment);
   auto told = async_release(std::move(held_)).future();
   if (told.wait_for(limit) != std::future_status::ready) {
-    log_.write(level::warning, "release_failed",
-               name_ + ": could not give the lock back, it ends by itself: no answer so far");
+    log_.write(
+        level::warning, "release_failed",
+        name_ + ": could not give the lock back; its lease ends by itself: no answer so far");
   } else if (told.get()) {
     say_given_back();
   }

@@ -128,8 +128,8 @@ std::string wait_label(const graph_wait& w) {
 }
 
 std::string left_out_label(const wait_graph& g) {
-  return std::to_string(g.left_out) + " more waits are not shown: the first " +
-         std::to_string(shown_of_a_name) + " of each name are, and then one for each waiter";
+  return std::to_string(g.left_out) + " more waits are not shown; shown are the first " +
+         std::to_string(shown_of_a_name) + " of each name, and then one for each waiter";
 }
 
 /// A DOT text between double quotes: a backslash and a quote must not have a meaning there.
