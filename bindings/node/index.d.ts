@@ -17,9 +17,11 @@ export interface Wait {
 export class HoldfastError extends Error {
   /** The number of the code, as in holdfast/c/error.h. */
   readonly code: number;
+  /** What was tried: "acquire", "open". Here and in the next two, an empty text means that it does not apply. */
   readonly operation: string;
+  /** The name of the lock or other primitive. */
   readonly lockName: string;
-  /** Never with a password. */
+  /** The URL of the store, never with a password. */
   readonly store: string;
   /** The same call may succeed later. */
   readonly retryable: boolean;
@@ -65,11 +67,15 @@ export interface Lease extends Handle {
   readonly fence: bigint;
   /** The fence of each member of a multiLock; of another lock its one fence. */
   readonly fences: bigint[];
+  /** By the clock at this moment. 'suspect': a renewal failed or hangs, and the lock is still held. */
   readonly state: 'held' | 'suspect' | 'lost' | 'released';
+  /** Whether the lock was lost. */
   readonly lost: boolean;
   /** How long the lock is certain to be held without another renewal. */
   readonly remaining: number;
+  /** As the store knows it; empty for a multiLock and a redlock. */
   readonly name: string;
+  /** Names this acquisition in logs, and for forceRelease(). */
   readonly shortId: string;
   /** Aborted when the lease is lost, before another holder can get the lock (docs/guarantees.md has the exceptions). If an error keeps the
    *  package from watching the lease, the signal is aborted with that error. While a wait for a condition has the lease, that error is
@@ -90,6 +96,7 @@ export interface Lease extends Handle {
 
 /** A lock. It belongs to no task: whichever code has its lease holds it. */
 export interface Lock extends Handle {
+  /** Waits for the lock, and resolves to its lease. */
   acquire(wait?: Wait): Promise<Lease>;
   /** Resolves to null if the lock is not free in time. Without a timeout it is one try. */
   tryAcquire(wait?: Wait): Promise<Lease | null>;
@@ -115,6 +122,7 @@ export interface Semaphore extends Lock {
   available(): Promise<number>;
 }
 
+/** A leader, as every program can read it. Unknown fields are 0 or empty. */
 export interface Leader {
   /** Greater than the term of every earlier leader. */
   term: bigint;
@@ -199,7 +207,9 @@ export interface Rule {
   name?: string | null;
 }
 
+/** The decision of a limiter. A refusal is not an error. */
 export interface Decision {
+  /** Whether the tokens were taken, or reserved. */
   taken: boolean;
   /** After a refusal: how long until the tokens might be there. After reserve(): how long until they are there. After takeDecision():
    *  how long it waited. */
@@ -260,8 +270,11 @@ export interface NameInfo {
   capacity: number;
   /** Free permits; of a latch the count now. */
   remaining: number;
+  /** How many holders there are. */
   holders: number;
+  /** How many requests are queued. */
   waiters: number;
+  /** The fence of the latest grant; 0n if the store does not remember one. */
   lastFence: bigint;
   /** The short id of the first holder. Empty if nobody holds it, and perhaps if another program does. */
   holder: string;
@@ -319,6 +332,7 @@ export function multiLock(...members: Lock[]): Lock;
 export function redlock(nodes: readonly Session[], name: string,
                         options?: {lease?: number | null; nodeTimeout?: number | null; trustAfter?: number | null;
                                    reason?: string | null}): Lock;
+/** The version of holdfast, as "0.1.0". */
 export const version: string;
 
 /** For `instanceof`. Objects come from the functions and methods above. */

@@ -117,7 +117,7 @@ class Session(_waits.Handle):
 def open(url: str, *, lease: float | None = None, name_prefix: str | None = None, store_timeout: float | None = None) -> Session:
     """Opens the store that the URL names: memory:, sqlite:PATH, redis://…, and the others of docs/stores; file:PATH for a file whose
     first line is the URL. Waits store_timeout (10 s) for a store that is away, and then raises Unavailable; a signal in the
-    main thread (Ctrl-C) has no effect until it returns."""
+    main thread (Ctrl-C) has no effect until open() returns."""
     options = _abi.SessionOptions(lease_ms=_abi.duration(lease, "lease"), store_timeout_ms=_abi.duration(store_timeout, "store_timeout"),
                                   name_prefix=_abi.text_or_none(name_prefix, "name_prefix"))
     return Session(_abi.made(functions.open, _abi.text(url, "url"), ctypes.byref(options)))

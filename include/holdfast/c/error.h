@@ -30,7 +30,7 @@ enum holdfast_code {
   HOLDFAST_DEADLOCK,       ///< the wait would never end. No function of this interface returns it
   HOLDFAST_KIND_MISMATCH,  ///< the name is in use as another kind of primitive
   HOLDFAST_CAPACITY_MISMATCH,  ///< the name is in use with another capacity or count
-  HOLDFAST_UNSUPPORTED,        ///< this store, or this handle, does not offer the operation
+  HOLDFAST_UNSUPPORTED,        ///< this store, or this kind of lock, does not offer it
   HOLDFAST_INVALID_NAME,       ///< empty, too long, control characters, not UTF-8
   HOLDFAST_INVALID_ARGUMENT,   ///< a bad handle, size, pointer, duration or option
   HOLDFAST_FOREIGN_DATA,       ///< the record, table or file was not written by holdfast

@@ -39,7 +39,7 @@ int holdfast_lease_check(holdfast_lease* lease, holdfast_error* why);
 /// Renewal is automatic: call this only to change the length, or for a lease without renewal. One
 /// round trip for each name. HOLDFAST_LOST if the lease is lost; HOLDFAST_UNAVAILABLE if the store
 /// is away: then the old lease still runs, or the new one if it is shorter.
-/// HOLDFAST_INVALID_ARGUMENT for a length that no lock may have. HOLDFAST_UNSUPPORTED for a
+/// HOLDFAST_INVALID_ARGUMENT for a length outside 100 ms to 31 days. HOLDFAST_UNSUPPORTED for a
 /// redlock.
 int holdfast_lease_extend(holdfast_lease* lease, int64_t lease_ms, holdfast_error* why);
 

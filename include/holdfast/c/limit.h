@@ -45,8 +45,9 @@ typedef struct holdfast_decision {
 /// 1 to 16 rules, under version 0; all programs that use the name state the same rules, or another
 /// version (C++: rate_limiter::change_rules). Otherwise a take returns HOLDFAST_CAPACITY_MISMATCH.
 /// `local_tokens`: if 2 or more, the process takes this many tokens at once, and gives them out
-/// without a round trip (0: off). Returns HOLDFAST_INVALID_NAME, or HOLDFAST_INVALID_ARGUMENT for
-/// rules that cannot be kept, or more local_tokens than a bucket holds. No round trip.
+/// without a round trip (0: off). Returns HOLDFAST_INVALID_NAME; HOLDFAST_UNSUPPORTED on a store
+/// without rate limiters; HOLDFAST_INVALID_ARGUMENT for rules that cannot be kept, or more
+/// local_tokens than a bucket holds. No round trip.
 int holdfast_limiter_open(holdfast_session* session, const char* name, const holdfast_rule* rules,
                           uint32_t count, uint64_t local_tokens, holdfast_limiter** limiter,
                           holdfast_error* why);
@@ -80,7 +81,8 @@ int holdfast_limiter_peek(holdfast_limiter* limiter, uint64_t n, const holdfast_
 /// took nothing, or says that it took more than a limiter can count. One round trip.
 int holdfast_limiter_give_back(holdfast_limiter* limiter, const holdfast_decision* taken,
                                const holdfast_part* key, uint32_t parts, holdfast_error* why);
-/// The same for n tokens that count as taken now. Errors as holdfast_limiter_take. One round trip.
+/// The same for n tokens, as if they had been taken just now. Errors as holdfast_limiter_take. One
+/// round trip.
 int holdfast_limiter_refund(holdfast_limiter* limiter, uint64_t n, const holdfast_part* key,
                             uint32_t parts, holdfast_error* why);
 

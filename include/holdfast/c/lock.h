@@ -21,13 +21,14 @@ typedef struct holdfast_lock_options {
   int64_t local_time_us;  ///< how long threads of this process may pass a mutex on without asking
                           ///< the store. 0: 10,000; negative: never
   int64_t linger_us;      ///< how long an idle mutex may stay with this process. 0: not at all
-  uint64_t max_waiters;   ///< how many threads may wait behind another one; the next gets
+  uint64_t max_waiters;   ///< how many threads may wait behind another one; one more gets
                           ///< HOLDFAST_OVERLOADED. 0: no limit
   const char* reason;     ///< for people, shown by `holdfast list`. NULL: none
 } holdfast_lock_options;
 
 /// Mutual exclusion by name, between all programs that open the same store. `options` may be NULL,
-/// here and below. Errors of all of these: HOLDFAST_INVALID_NAME, HOLDFAST_INVALID_ARGUMENT.
+/// here and below. Errors of all of these: HOLDFAST_INVALID_NAME, HOLDFAST_INVALID_ARGUMENT, and
+/// HOLDFAST_UNSUPPORTED if the store lacks the lock or an option (docs/matrix.md).
 int holdfast_mutex(holdfast_session* session, const char* name,
                    const holdfast_lock_options* options, holdfast_lock** lock, holdfast_error* why);
 /// As holdfast_mutex, on the same names, but strictly in order of arrival across processes.
@@ -64,7 +65,7 @@ typedef struct holdfast_leader {
   uint32_t size;      ///< sizeof(holdfast_leader)
   uint32_t pid;       ///< here and below: zero or empty if not known
   uint64_t term;      ///< greater than that of every leader before; 0: nobody leads
-  uint8_t after_gap;  ///< 1: others may have led since the leader returned before
+  uint8_t after_gap;  ///< 1: others may have led since the previous leader
   uint8_t unused[7];
   char note[256];
   char host[256];
@@ -85,7 +86,7 @@ int holdfast_election_observe(holdfast_lock* election, holdfast_leaders** leader
                               holdfast_error* why);
 /// The next leader after the one that was returned last. With a queue, the event contains the term
 /// (event.number), and holdfast_leaders_found() returns the rest; closing the handle ends the wait
-/// with HOLDFAST_CANCELLED. HOLDFAST_TIMED_OUT if there is none in time. Polls about twice a
+/// with HOLDFAST_CANCELLED. HOLDFAST_TIMED_OUT if no leader comes in time. Polls about twice a
 /// second, one round trip each.
 int holdfast_leaders_next(holdfast_leaders* leaders, const holdfast_wait* how,
                           holdfast_leader* leader, holdfast_error* why);

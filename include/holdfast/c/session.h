@@ -34,16 +34,17 @@ typedef struct holdfast_name_info {
 
 /// Opens the store that the URL names: `memory:`, `sqlite:PATH`, `redis:…` and the others of
 /// docs/stores; `file:PATH` where the URL is the first line of a file, for one with a password.
-/// `options` may be NULL. If the store is a server, it waits until the server has answered. Returns
+/// `options` may be NULL. Waits until the store has answered. A store that is away is tried again
+/// for store_timeout_ms; then the call returns HOLDFAST_UNAVAILABLE. Returns
 /// HOLDFAST_INVALID_ARGUMENT for a URL that it does not understand, HOLDFAST_UNSUPPORTED for a
 /// store that was not built in and for an option that has to be 0, and the errors that the store's
 /// page lists. No text shows a password.
 int holdfast_open(const char* url, const holdfast_session_options* options,
                   holdfast_session** session, holdfast_error* why);
 
-/// Writes the URL without passwords, at most `room` bytes including the zero byte at the end. If it
-/// does not fit as a whole: HOLDFAST_INVALID_ARGUMENT. A byte that is not UTF-8 becomes U+FFFD,
-/// which takes three bytes. No round trip.
+/// Writes the URL without passwords, at most `room` bytes including the zero byte at the end.
+/// HOLDFAST_INVALID_ARGUMENT if the whole URL does not fit. A byte that is not UTF-8 becomes
+/// U+FFFD, which takes three bytes. No round trip.
 int holdfast_session_url(holdfast_session* session, char* text, uint64_t room, holdfast_error* why);
 
 /// The holders of a name, and how many requests are queued. HOLDFAST_INVALID_NAME. One round trip;
