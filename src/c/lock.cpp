@@ -195,7 +195,8 @@ preference preference_of(int wanted) {
     case HOLDFAST_WRITERS_FIRST:
       return preference::writer;
     default:
-      refuse(errc::invalid_argument, "preference is not one of holdfast_preference");
+      refuse(errc::invalid_argument,
+             "preference is not fifo, readers or writers (in C a holdfast_preference)");
   }
 }
 

@@ -48,10 +48,11 @@ result<std::string> lock_key(std::string_view prefix, std::string_view name, std
   key += ':';
   append_escaped(key, name);
   if (key.size() + suffix_bytes > max_key_bytes) {
-    return failure{errc::invalid_name,
-                   "the name takes " + std::to_string(key.size()) +
-                       " bytes as a key, and memcached allows 250 with 12 for our suffix: choose a "
-                       "shorter one, or one with fewer spaces and % (which take three bytes each)"};
+    return failure{
+        errc::invalid_name,
+        "the name takes " + std::to_string(key.size()) +
+            " bytes as a key, and memcached allows 250, of which holdfast adds 12: choose a "
+            "shorter one, or one with fewer spaces and % (which take three bytes each)"};
   }
   if (part > 0) key += "%s" + std::to_string(part);
   return key;

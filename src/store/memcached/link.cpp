@@ -152,8 +152,8 @@ status link::greet() {
   }
   if (!hello->front().is("MN")) {
     return failure{errc::unsupported, to_string(to_) + " said '" + hello->front().code +
-                                          "' to a greeting: it is no memcached from 1.6 on; is "
-                                          "the port right?"};
+                                          "' to a greeting: it is not memcached 1.6 or later; "
+                                          "is the port right?"};
   }
   const auto now = boot_clock::now();
   std::int64_t time = 0, uptime = 0;

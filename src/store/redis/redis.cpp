@@ -206,7 +206,8 @@ class redis_store final : public session_store, public posting_store {
     const bool granted = replies->front().outcome == permits_outcome::granted;
     if (!granted) return replies;
     for (const auto& one : all) give_back(one.name, one.command.owner);
-    return too_few(answer->replicas, options_, "it was given back as far as the server answers");
+    return too_few(answer->replicas, options_,
+                   "the locks were given back, as far as the server answers");
   }
 
   result<admission> admit(const named_command& asks, std::string_view limiter,
@@ -226,7 +227,7 @@ class redis_store final : public session_store, public posting_store {
       return both;
     const bool sure = give_back(asks.name, asks.command.owner);
     auto f = too_few(answer->replicas, options_,
-                     sure ? "the permit was given back" : "and it could not be given back");
+                     sure ? "the permit was given back" : "the permit could not be given back");
     f.outcome_unknown = !sure;
     return f;
   }
@@ -325,8 +326,8 @@ class redis_store final : public session_store, public posting_store {
       return got;
     }
     const bool sure = give_back(name, c.owner);
-    auto f =
-        too_few(replicas, options_, sure ? "it was given back" : "and it could not be given back");
+    auto f = too_few(replicas, options_,
+                     sure ? "the lock was given back" : "the lock could not be given back");
     f.outcome_unknown = !sure;
     return f;
   }

@@ -90,7 +90,8 @@ resp_reader::piece resp_reader::read_piece(resp_value& v) {
   if (rest.empty()) return piece::need_more;
   const char mark = rest.front();
   if (std::string_view("+-:$*_#,(!=%~>|").find(mark) == std::string_view::npos) {
-    return fail("this is not the Redis protocol: '" + excerpt(rest) + "'");
+    return fail("this is not the Redis protocol: '" + excerpt(rest) +
+                "'; is there a Redis server at this address?");
   }
   const auto end = rest.find("\r\n");
   // Only the first of the two bytes that end a line may have arrived.
