@@ -159,8 +159,8 @@ std::string address_or(const given& g, std::string fallback) {
   if (port_of(':' + *g.text))
     refuse(g, "'" + printable(*g.text) + "' lacks the colon; did you mean :" + *g.text + "?");
   if (!port_of(*g.text))
-    refuse(g,
-           "'" + printable(*g.text) + "' names no port; write :PORT, ADDRESS:PORT or [IPV6]:PORT");
+    refuse(g, "'" + printable(*g.text) +
+                  "' has no port from 0 to 65535; write :PORT, ADDRESS:PORT or [IPV6]:PORT");
   return *g.text;
 }
 

@@ -189,7 +189,8 @@ void end_of_calls::await() const {
 void refuse(errc code, const std::string& what) { throw_failure(failure{code, what}); }
 
 void refuse_handle(const char* what, const void* key) {
-  if (key == nullptr) refuse(errc::invalid_argument, std::string(what) + " is NULL");
+  if (key == nullptr)
+    refuse(errc::invalid_argument, std::string(what) + " is NULL (Python, Node: it is closed)");
   refuse(errc::invalid_argument,
          std::string(what) + ": the handle is closed already, or has another type");
 }

@@ -64,7 +64,9 @@ constexpr std::string_view content_policy =
 
 tcp::endpoint resolve(net::io_context& io, const std::string& option, const std::string& address) {
   const auto port = port_of(address);
-  if (!port) refuse(option, address, "names no port; write :PORT, ADDRESS:PORT or [IPV6]:PORT");
+  if (!port)
+    refuse(option, address,
+           "has no port from 0 to 65535; write :PORT, ADDRESS:PORT or [IPV6]:PORT");
   std::string host = host_of(address);
   if (host.empty()) host = "127.0.0.1";
   error_code wrong;
