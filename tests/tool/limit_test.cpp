@@ -53,9 +53,10 @@ TEST_F(limits, the_answer_has_the_values_for_http_headers) {
 TEST_F(limits, a_refund_of_more_than_the_burst_is_refused) {
   const auto refund = tool({"limit", "api", "--rate", "2/1d", "--refund", "-t", "3"});
   EXPECT_EQ(refund.code, 64);
-  EXPECT_EQ(refund.err, "holdfast: rate_limiter 'api' on " + store +
-                            ": invalid argument: a request is for 1 to 2 tokens (the smallest burst of "
-                            "the rules), not for 3\n");
+  EXPECT_EQ(refund.err,
+            "holdfast: rate_limiter 'api' on " + store +
+                ": invalid argument: a request is for 1 to 2 tokens (the smallest burst of "
+                "the rules), not for 3\n");
 }
 
 // A script that repeats a failed command would give back twice.
