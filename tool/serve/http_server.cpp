@@ -19,6 +19,7 @@
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
 #include <cerrno>
+#include <functional>
 #include <list>
 #include <optional>
 #include <sstream>
@@ -41,6 +42,11 @@ namespace http = beast::http;
 using boost::system::error_code;
 using tcp = net::ip::tcp;
 using clock = std::chrono::steady_clock;
+/// What follows an operation. These are types of their own, and not lambdas, so that the compiler
+/// makes each kind of operation once.
+using after_bytes = std::function<void(error_code, std::size_t)>;
+using after_pause = std::function<void(error_code)>;
+using turn = std::function<void()>;
 
 constexpr std::uint32_t longest_head = 8192;
 constexpr std::uint64_t longest_body = 4096;
@@ -99,9 +105,10 @@ tcp::acceptor listen_on(net::io_context& io, const std::string& option,
   return acceptor;
 }
 
-template <class Body>
-http::response<Body> head_of(unsigned status, const std::string& type) {
-  http::response<Body> made{http::int_to_status(status), 11};
+using answer_head = http::response<http::empty_body>;
+
+answer_head head_of(unsigned status, const std::string& type) {
+  answer_head made{http::int_to_status(status), 11};
   made.set(http::field::content_type, type);
   made.set(http::field::cache_control, "no-store");
   made.set("Content-Security-Policy",
@@ -112,6 +119,12 @@ http::response<Body> head_of(unsigned status, const std::string& type) {
   made.set("Cross-Origin-Opener-Policy", "same-origin");
   made.keep_alive(false);
   return made;
+}
+
+std::string text_of(const answer_head& head) {
+  std::ostringstream text;
+  text << head.base();
+  return text.str();
 }
 
 http_answer error_answer(unsigned status, std::string_view why) {
@@ -265,7 +278,7 @@ class http_server::impl::client : public std::enable_shared_from_this<client> {
   void read_body();
   void heard(error_code wrong);
   bool refuses(error_code wrong);
-  void send_head();
+  void send_head(const http_answer& what);
   void send_whole(http_answer what);
   void send_more();
   void watch_for_end();
@@ -274,12 +287,10 @@ class http_server::impl::client : public std::enable_shared_from_this<client> {
   beast::tcp_stream socket_;
   beast::flat_buffer buffer_{longest_head + longest_body};
   http::request_parser<http::string_body> parser_;
+  std::string head_;
   http_answer whole_;
-  std::string whole_head_;
   std::optional<beast::buffers_suffix<std::array<net::const_buffer, 3>>> whole_left_;
   clock::time_point whole_ends_{};
-  std::optional<http::response<http::empty_body>> head_;
-  std::optional<http::response_serializer<http::empty_body>> head_writer_;
   std::unique_ptr<http_stream> stream_;
   std::shared_ptr<const std::string> piece_;  ///< on its way
   bool busy_ = false;
@@ -292,9 +303,10 @@ class http_server::impl::client : public std::enable_shared_from_this<client> {
 
 void http_server::impl::client::read() {
   socket_.expires_after(of_.limits_.request_patience);
-  http::async_read_header(
-      socket_, buffer_, parser_,
-      [self = shared_from_this()](error_code wrong, std::size_t) { self->heard_head(wrong); });
+  http::async_read_header(socket_, buffer_, parser_,
+                          after_bytes([self = shared_from_this()](error_code wrong, std::size_t) {
+                            self->heard_head(wrong);
+                          }));
 }
 
 /// Answers the request if it is refused, or closes the connection if it is broken.
@@ -321,16 +333,17 @@ void http_server::impl::client::heard_head(error_code wrong) {
   if (parser_.is_done()) return heard({});
   if (!waits_to_send_body(parser_.get())) return read_body();
   net::async_write(socket_, net::buffer(go_on.data(), go_on.size()),
-                   [self = shared_from_this()](error_code failed, std::size_t) {
+                   after_bytes([self = shared_from_this()](error_code failed, std::size_t) {
                      if (failed) return self->close();
                      self->read_body();
-                   });
+                   }));
 }
 
 void http_server::impl::client::read_body() {
-  http::async_read(
-      socket_, buffer_, parser_,
-      [self = shared_from_this()](error_code wrong, std::size_t) { self->heard(wrong); });
+  http::async_read(socket_, buffer_, parser_,
+                   after_bytes([self = shared_from_this()](error_code wrong, std::size_t) {
+                     self->heard(wrong);
+                   }));
 }
 
 void http_server::impl::client::heard(error_code wrong) {
@@ -343,9 +356,9 @@ void http_server::impl::client::heard(error_code wrong) {
     const auto alive = server.lock();
     if (!alive) return;
     auto shared = std::make_shared<http_answer>(std::move(what));
-    net::post(alive->io_, [self, shared] {
-      if (const auto to = self.lock()) to->answer(std::move(*shared));
-    });
+    net::post(alive->io_, turn([self, shared] {
+                if (const auto to = self.lock()) to->answer(std::move(*shared));
+              }));
   };
   of_.handler_(request_of(parser_.get()),
                http_reply{send, [self = weak_from_this()] { return !self.expired(); }});
@@ -368,20 +381,17 @@ void http_server::impl::client::answer(http_answer what) {
   if (!what.stream) return send_whole(std::move(what));
   stream_ = std::move(what.stream);
   ++of_.streams_;
-  head_ = head_of<http::empty_body>(what.status, what.type);
-  send_head();
+  send_head(what);
 }
 
 void http_server::impl::client::send_whole(http_answer what) {
   whole_ = std::move(what);
-  auto head = head_of<http::empty_body>(whole_.status, whole_.type);
+  answer_head head = head_of(whole_.status, whole_.type);
   for (const auto& [name, value] : whole_.headers) head.set(name, value);
   const std::string_view shared = whole_.shared ? std::string_view(*whole_.shared) : "";
   head.content_length(shared.size() + whole_.body.size());
-  std::ostringstream text;
-  text << head.base();
-  whole_head_ = text.str();
-  whole_left_.emplace(std::array<net::const_buffer, 3>{net::buffer(std::as_const(whole_head_)),
+  head_ = text_of(head);
+  whole_left_.emplace(std::array<net::const_buffer, 3>{net::buffer(std::as_const(head_)),
                                                        net::buffer(shared.data(), shared.size()),
                                                        net::buffer(std::as_const(whole_.body))});
   whole_ends_ = clock::now() + of_.limits_.answer_patience;
@@ -393,36 +403,36 @@ void http_server::impl::client::send_more() {
   const auto now = clock::now();
   if (now >= whole_ends_) return close();
   socket_.expires_at(std::min(now + of_.limits_.reader_patience, whole_ends_));
-  socket_.async_write_some(*whole_left_,
-                           [self = shared_from_this()](error_code wrong, std::size_t taken) {
-                             self->whole_left_->consume(taken);
-                             if (wrong || net::buffer_size(*self->whole_left_) == 0)
-                               return self->close();
-                             self->send_more();
-                           });
+  socket_.async_write_some(
+      *whole_left_, after_bytes([self = shared_from_this()](error_code wrong, std::size_t taken) {
+        self->whole_left_->consume(taken);
+        if (wrong || net::buffer_size(*self->whole_left_) == 0) return self->close();
+        self->send_more();
+      }));
 }
 
-void http_server::impl::client::send_head() {
+void http_server::impl::client::send_head(const http_answer& what) {
   busy_ = true;
-  head_writer_.emplace(*head_);
-  http::async_write_header(socket_, *head_writer_,
-                           [self = shared_from_this()](error_code wrong, std::size_t) {
-                             self->busy_ = false;
-                             if (wrong) return self->close();
-                             self->watch_for_end();
-                             self->pump();
-                           });
+  head_ = text_of(head_of(what.status, what.type));
+  net::async_write(socket_, net::buffer(std::as_const(head_)),
+                   after_bytes([self = shared_from_this()](error_code wrong, std::size_t) {
+                     self->busy_ = false;
+                     if (wrong) return self->close();
+                     self->watch_for_end();
+                     self->pump();
+                   }));
 }
 
 /// Notices a client that leaves before the next piece.
 void http_server::impl::client::watch_for_end() {
   socket_.expires_never();
-  socket_.async_read_some(net::buffer(ignored_),
-                          [self = shared_from_this()](error_code wrong, std::size_t read) {
-                            if (wrong || read > self->left_to_ignore_) return self->close();
-                            self->left_to_ignore_ -= read;
-                            if (!self->closed_) self->watch_for_end();
-                          });
+  socket_.async_read_some(
+      net::buffer(ignored_),
+      after_bytes([self = shared_from_this()](error_code wrong, std::size_t read) {
+        if (wrong || read > self->left_to_ignore_) return self->close();
+        self->left_to_ignore_ -= read;
+        if (!self->closed_) self->watch_for_end();
+      }));
 }
 
 void http_server::impl::client::pump() {
@@ -432,11 +442,11 @@ void http_server::impl::client::pump() {
   busy_ = true;
   socket_.expires_after(of_.limits_.reader_patience);
   net::async_write(socket_, net::buffer(*piece_),
-                   [self = shared_from_this()](error_code wrong, std::size_t) {
+                   after_bytes([self = shared_from_this()](error_code wrong, std::size_t) {
                      self->busy_ = false;
                      if (wrong) return self->close();
                      self->pump();
-                   });
+                   }));
 }
 
 void http_server::impl::client::close() {
@@ -458,7 +468,7 @@ void http_server::impl::accept() {
     // Without a free descriptor for the next connection, the system would report the error again at
     // once.
     pause_.expires_after(std::chrono::milliseconds(100));
-    pause_.async_wait([this](error_code) { accept(); });
+    pause_.async_wait(after_pause([this](error_code) { accept(); }));
   });
 }
 
@@ -494,17 +504,18 @@ void http_server::impl::welcome(tcp::socket socket) {
 }
 
 void http_server::impl::wake() {
-  net::post(io_, [this] {
-    const auto all = clients_;  // a client that fails leaves the list
-    for (const auto& c : all) c->pump();
-  });
+  net::post(io_, turn([this] {
+              const auto all = clients_;  // a client that fails leaves the list
+              for (const auto& c : all) c->pump();
+            }));
 }
 
 void http_server::impl::after(std::chrono::nanoseconds pause, std::function<void()> then) {
-  net::post(io_, [this, pause, then = std::move(then)]() mutable {
-    auto timer = std::make_shared<net::steady_timer>(io_, pause);
-    timer->async_wait([timer, then = std::move(then)](error_code) { then(); });
-  });
+  net::post(
+      io_, turn([this, pause, then = std::move(then)]() mutable {
+        auto timer = std::make_shared<net::steady_timer>(io_, pause);
+        timer->async_wait(after_pause([timer, then = std::move(then)](error_code) { then(); }));
+      }));
 }
 
 http_server::http_server(const http_address& at, http_limits limits, http_handler handler)
