@@ -42,8 +42,10 @@ inline constexpr std::uint64_t remaining_seeds = std::uint64_t{1} << 54;
 /// was taken from a cache is judged by the answer, and a server with scripts refuses what arrives
 /// too late.
 inline constexpr std::uint64_t ordering_seeds = std::uint64_t{1} << 55;
+/// From this seed on, what the sessions ask and hear is noted, and judges compare calls with it.
+inline constexpr std::uint64_t accounting_seeds = std::uint64_t{1} << 56;
 /// The first seed of a search.
-inline constexpr std::uint64_t fresh_seeds = ordering_seeds;
+inline constexpr std::uint64_t fresh_seeds = accounting_seeds;
 /// Each of these functions changes the plan; false if it has nothing of its kind for this plan.
 bool arrange_encounters(plan& p);
 bool arrange_endings_of_leases(plan& p);
@@ -64,5 +66,7 @@ void mix_neighbours(plan& p);
 void mix_remains(plan& p);
 /// In which order several are named, and what comes too late.
 void mix_orders(plan& p);
+/// Leases, grants and errors that only the answers to the process's requests can judge.
+void mix_accounts(plan& p);
 
 }  // namespace simulation

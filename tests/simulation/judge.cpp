@@ -224,6 +224,12 @@ bool judge::has_a_holder(const std::string& name, bool without_lost) const {
   });
 }
 
+bool judge::was_held(const std::string& name, nanos from, nanos to) const {
+  return std::any_of(holds_.begin(), holds_.end(), [&](const hold& h) {
+    return h.g.name == name && !h.g.of_another_kind && h.first <= from && h.last >= to;
+  });
+}
+
 bool judge::only_shared(const std::string& name) const {
   return has_a_holder(name) && std::all_of(holds_.begin(), holds_.end(), [&](const hold& h) {
            return !h.open || h.g.name != name || h.g.weight < h.g.capacity;

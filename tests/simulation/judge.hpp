@@ -104,6 +104,8 @@ class judge {
   /// For the rule that nobody waits in vain. `without_lost` ignores holders that were notified of
   /// their loss.
   bool has_a_holder(const std::string& name, bool without_lost = false) const;
+  /// Whether one thread certainly held the lock, as its own kind, during all of that span.
+  bool was_held(const std::string& name, nanos from, nanos to) const;
   /// Whether the lock is held, and by readers only.
   bool only_shared(const std::string& name) const;
   /// When a holder was last seen to hold it.

@@ -72,7 +72,7 @@ struct lock_actor : actor {
   } catch (const holdfast::error& e) {
     waits(false);
     of.rules.given_up(id);
-    if (asks) judge_patience(e.reason()), judge_sending(), judge_outcome(e);
+    if (asks) judge_patience(e.reason()), judge_sending(), judge_outcome(e), judge_knowledge(e);
     judge_error(e.reason(), e.what());
   }
 
@@ -116,6 +116,21 @@ struct lock_actor : actor {
     if (!got_all) return;
     of.rules.violated("a call that may have got its lock says that its outcome is unknown",
                       "P" + std::to_string(p.number) + ": " + of.at_the_stores(name));
+  }
+
+  // The same the other way round: what is unknown is a request that got no answer, or a grant. No
+  // other thread of the process has used the name meanwhile.
+  void judge_knowledge(const holdfast::error& e) const {
+    const auto& whole = of.whole;
+    const bool judged = whole.seed >= accounting_seeds && whole.others.empty() && !s.several &&
+                        whole.store < store_kind::advisory;
+    const auto changed = of.used_at.find({s.name, p.number});
+    const bool alone = of.users[{s.name, p.number}] == 1 && changed != of.used_at.end() &&
+                       changed->second <= asked;
+    if (!judged || !e.outcome_unknown() || !alone) return;
+    if (!of.said.all_was_answered(p.number, name, asked)) return;
+    of.rules.violated("a call whose requests were all answered knows its outcome",
+                      "P" + std::to_string(p.number) + ": " + e.what());
   }
 
   // A lock whose waiters ask for themselves: whatever other threads wait for, the request of a wait
@@ -904,7 +919,9 @@ struct lock_actor : actor {
         const nanos now = of.here.now();
         held->check();
         for (const int one : ids) of.rules.still_held(one, now);
-        for (const auto i : which) judge_keeping(i, now + 1);
+        const bool in_full = of.whole.seed >= accounting_seeds && s.more == 0;
+        const nanos left = in_full ? std::max<nanos>(held->remaining().count(), 1) : 1;
+        for (const auto i : which) judge_keeping(i, now + left);
         if (s.more > static_cast<unsigned>(i)) extend(*held);
         of.here.sleep(s.hold / 4);
       }
@@ -1186,8 +1203,25 @@ struct another_kind : actor {
     of.log.add("gives back " + name + " as another kind");
   }
 
+  // It was refused as if it only had to wait: nobody has held the name as its own kind all the
+  // time.
+  void judge_refusal() const {
+    if (of.whole.seed < accounting_seeds || !of.whole.calm() || was_taken()) return;
+    if (of.whole.names[s.name].kind >= lock_kind::latch) return;
+    const nanos then = of.here.now();
+    of.here.at(then + second, [&of = of, name = name, asked = asked, then] {
+      if (!of.rules.was_held(name, asked, then)) return;
+      of.rules.violated("a name that is in use as another kind is a mismatch", name);
+    });
+  }
+
+  // In half of the plans that of a mutex, which has one slot as well.
+  std::uint32_t size() const {
+    return of.whole.seed >= accounting_seeds && of.whole.seed % 2 == 0 ? 1 : 2;
+  }
+
   void hold(std::optional<lease> held) {
-    if (!held) return;
+    if (!held) return judge_refusal();
     keep([&] {
       return held->state() != holdfast::lease_state::lost && held->remaining().count() > 0;
     });
@@ -1198,8 +1232,8 @@ struct another_kind : actor {
   // On slots a permit has a place of its own, and how long it is held is known only where nothing
   // goes wrong.
   void hold_a_slot(const holdfast::session& session) {
-    holdfast::counting_semaphore l(session, name, 2);
-    if (!l.try_acquire()) return;
+    holdfast::counting_semaphore l(session, name, size());
+    if (!l.try_acquire()) return judge_refusal();
     keep([&] { return of.whole.calm(); });
     l.release();
   }
@@ -1210,7 +1244,7 @@ struct another_kind : actor {
     const bool slots = of.whole.about == theme::slots || of.whole.about == theme::items;
     if (slots) return hold_a_slot(*at.session);
     if (kind == lock_kind::semaphore) return hold(holdfast::mutex(*at.session, name).try_acquire());
-    hold(holdfast::semaphore(*at.session, name, 2).try_acquire(2));
+    hold(holdfast::semaphore(*at.session, name, size()).try_acquire(size()));
   } catch (const holdfast::error& e) {
     of.rules.given_up(id);
     judge_error(e.reason(), e.what());

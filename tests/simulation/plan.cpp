@@ -960,6 +960,7 @@ plan make_plan(const seed_of& s) {
   if (s.number >= beside_seeds) mix_neighbours(p);
   if (s.number >= remaining_seeds) mix_remains(p);
   if (s.number >= ordering_seeds) mix_orders(p);
+  if (s.number >= accounting_seeds) mix_accounts(p);
   return p;
 }
 

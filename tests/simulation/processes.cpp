@@ -154,7 +154,11 @@ void scene::live(process& p, const process_plan& does) {
   o.observer = std::make_shared<listener>(*this, p);
   const when_its_sessions_have_gone the_books{*this, p, does};
   std::vector<holdfast::session> sessions;
-  for (const auto& s : stores) sessions.emplace_back(s->connect(p), o);
+  for (std::size_t i = 0; i < stores.size(); ++i) {
+    auto store = stores[i]->connect(p);
+    if (whole.seed >= accounting_seeds) store = said.heard(p, i, std::move(store));
+    sessions.emplace_back(std::move(store), o);
+  }
   if (whole.about == theme::endings) return end_early(p, does, std::move(sessions));
   belongings all;
   for (std::size_t i = 0; i < whole.names.size(); ++i) {

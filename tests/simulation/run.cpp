@@ -49,6 +49,7 @@ scene::scene(const plan& p, bool traced)
       log(here, traced),
       rules(here, log, p.store == store_kind::contenders ? "among contenders: " : ""),
       notes(rules, p),
+      said(here),
       order(rules),
       together(rules) {
   if (p.about == theme::deadlocks) {
@@ -71,6 +72,12 @@ scene::scene(const plan& p, bool traced)
   };
   stores.front()->on_violation = [this](const char* rule, std::string what) {
     rules.violated(rule, std::move(what));
+  };
+  said.on_refusal = [this](std::size_t at, const std::string& name, const auto& owner) {
+    judge_refusal(at, name, owner);
+    here.at(here.now() + 2 * second, [this, at, name, owner] {
+      if (said.asked(name, owner) == 1) judge_refusal(at, name, owner);
+    });
   };
   for (std::size_t i = 0; i < p.others.size(); ++i) {
     add("simulated:" + std::to_string(i + 1), p.others[i],
@@ -237,10 +244,11 @@ void scene::watch() {
     watch_crowds();
     // To read what a store has takes long, on the scripted one most.
     const bool looks = here.now() / (200 * millisecond) != looked_at;
-    if (looks || whole.store != store_kind::scripts) watch_grants();
+    if (looks || whole.store != store_kind::scripts) watch_grants(), watch_holds();
     if (looks) {
       looked_at = here.now() / (200 * millisecond);
       watch_users();
+      watch_silence();
       watch_places();
       watch_watches();
       watch_latches();

@@ -11,6 +11,7 @@
 
 #include "simulation/answers.hpp"
 #include "simulation/books.hpp"
+#include "simulation/conversation.hpp"
 #include "simulation/judge.hpp"
 #include "simulation/local_order.hpp"
 #include "simulation/plan.hpp"
@@ -61,6 +62,11 @@ struct scene {
   int most_entries(std::size_t name, int process) const;
   void watch_places();
   void watch_grants();
+  void watch_holds();
+  /// A request of that owner has certainly failed.
+  void judge_refusal(std::size_t at, const std::string& name,
+                     const holdfast::store::owner_id& owner);
+  void watch_silence();
   void watch_crowds();
   void watch_watches();
   void watch_latches();
@@ -113,6 +119,7 @@ struct scene {
   trace log;
   judge rules;
   books notes;
+  conversation said;
   local_order order;
   shared_grants together;
   sizes_in_use sizes;
@@ -168,6 +175,14 @@ struct scene {
   std::map<std::size_t, nanos> fits_since;  ///< since when the first waiter of the name fits
   /// since when a process that waits for nothing watches others
   std::map<int, nanos> watches_since;
+  /// Of each name: the holds that the server showed last, and until when each of them lasts.
+  std::map<std::size_t, std::map<holdfast::store::owner_id, nanos>> held_until;
+  /// Since when a process uses nothing, and how many commands it had sent a while later.
+  struct silence {
+    nanos since;
+    std::uint64_t commands;
+  };
+  std::map<int, silence> silent;
   nanos disturbed_at = -1000 * second;
   nanos looked_at = -1;
   nanos last_death = -1;

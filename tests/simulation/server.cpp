@@ -1089,6 +1089,14 @@ bool server::has_granted_since(std::string_view name, int process, nanos since) 
   });
 }
 
+std::map<holdfast::store::owner_id, nanos> server::held_until(std::string_view name) {
+  std::map<holdfast::store::owner_id, nanos> all;
+  for (const auto& u : back_->users(name)) {
+    if (!u.waits && u.process > 0 && u.lasts != never) all[u.owner] = world_.now() + u.lasts;
+  }
+  return all;
+}
+
 bool server::has_user(std::string_view name) {
   const auto all = back_->users(name);
   return std::any_of(all.begin(), all.end(), [](const auto& u) { return !u.waits; });

@@ -208,6 +208,8 @@ class server {
   void has_old_places(std::string_view name);
   /// The number of holders and waiters, by process, without those of old entries.
   std::map<int, std::size_t> users(std::string_view name);
+  /// The holders of the name of which the server says how long they last, each until then.
+  std::map<holdfast::store::owner_id, nanos> held_until(std::string_view name);
   /// Whether the name is held, or has just been granted.
   bool has_user(std::string_view name);
   /// Whether the first waiter of that name fits beside the holders, as far as the server shows it.

@@ -844,6 +844,75 @@ TEST(scene, finds_a_session_that_goes_on_when_its_process_has_given_it_up) {
             "a session ends when nobody uses it any more");
 }
 
+// What a session asks and hears: a grant, a place in the queue, the end of the first one's hold.
+TEST(conversation, knows_what_was_granted_answered_and_given_up) {
+  using namespace holdfast::store;
+  plan p;
+  p.processes.resize(1);
+  scene of(p, false);
+  process& one = of.here.add_process();
+  const owner_id first{1, 1}, second_one{2, 2};
+  std::uint64_t fence = 0;
+  of.here.start(one, "user", [&] {
+    const auto store = of.said.heard(one, 0, of.stores.front()->connect(one));
+    permits_command c{.verb = permits_verb::acquire, .owner = first, .kind = kind::mutex};
+    c.lease_us = c.queue_lease_us = 1'000'000;
+    c.peer = store->inbox().peer();
+    c.wait = true;
+    const auto granted = store->permits("n", c);
+    fence = granted ? granted->fence : 0;
+    EXPECT_FALSE(of.said.all_was_answered(1, "n", 0)) << "a grant may not have been used";
+    EXPECT_TRUE(of.stores.front()->held_until("n").contains(first));
+    c.owner = second_one;
+    (void)store->permits("n", c);
+    EXPECT_TRUE(of.said.all_was_answered(1, "n", 0));
+    EXPECT_FALSE(of.said.all_was_answered(1, "n", of.here.now() + 1)) << "before that time";
+    EXPECT_EQ(of.said.asked("n", second_one), 1);
+    c.verb = permits_verb::release;
+    c.owner = first;
+    (void)store->permits("n", c);
+  });
+  (void)of.here.run(10 * second);
+  EXPECT_TRUE(of.said.has_given_up(first));
+  EXPECT_FALSE(of.said.has_given_up(second_one));
+  EXPECT_EQ(of.said.greatest_fence(1, "n", fence, 1), fence);
+  EXPECT_EQ(of.said.greatest_fence(1, "n", fence, 2), std::nullopt) << "one store is no majority";
+  EXPECT_EQ(of.said.greatest_fence(1, "n", fence + 1, 1), std::nullopt);
+}
+
+TEST(scene, finds_a_request_that_has_failed_and_was_carried_out) {
+  using namespace holdfast::store;
+  plan p;
+  p.processes.resize(1);
+  scene of(p, false);
+  process& one = of.here.add_process();
+  of.here.start(one, "user", [&] {
+    const auto store = of.stores.front()->connect(one);
+    permits_command c{.verb = permits_verb::acquire, .owner = {1, 1}, .kind = kind::mutex};
+    c.lease_us = 1'000'000;
+    c.peer = store->inbox().peer();
+    (void)store->permits("n", c);
+    of.judge_refusal(0, "n", {2, 2});
+    EXPECT_FALSE(of.rules.found());
+    of.judge_refusal(0, "n", {1, 1});
+  });
+  (void)of.here.run(10 * second);
+  ASSERT_TRUE(of.rules.found());
+  EXPECT_EQ(of.rules.found()->rule, "a request that has certainly failed was not carried out");
+}
+
+TEST(judge, knows_a_holder_of_a_whole_span) {
+  world w(1, {});
+  trace t(w, false);
+  judge j(w, t, "");
+  process& p = w.add_process();
+  const int one = j.granted({&p, "n", 1, 1, 1, 0, {}}, 5);
+  j.still_held(one, 9);
+  EXPECT_TRUE(j.was_held("n", 5, 9));
+  EXPECT_FALSE(j.was_held("n", 4, 9));
+  EXPECT_FALSE(j.was_held("n", 5, 10));
+}
+
 TEST(judge, knows_the_held_amount_and_the_time_of_each_release) {
   world w(1, {});
   trace t(w, false);

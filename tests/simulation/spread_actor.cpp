@@ -134,6 +134,18 @@ struct spread_actor : actor {
         of.rules.granted({&p, scene::name_of(of_name), 1, 1, fence, asked, std::move(lost)}, then));
   }
 
+  // A later majority has a node of this one, so it knows the greatest fence that this one was
+  // given.
+  void judge_fence(std::uint64_t fence) const {
+    if (of.whole.seed < accounting_seeds) return;
+    const auto majority = of.stores.size() / 2 + 1;
+    const auto greatest = of.said.greatest_fence(p.number, name, fence, majority);
+    if (!greatest || fence >= *greatest) return;
+    of.rules.violated(
+        "the fence of a redlock is the greatest that its majority granted",
+        name + ": " + std::to_string(fence) + " instead of " + std::to_string(*greatest));
+  }
+
   // Synchronously or asynchronously.
   std::optional<holdfast::quorum_lease> take_votes(holdfast::redlock& l) {
     if (!without_waiting()) return take(l);
@@ -170,6 +182,7 @@ struct spread_actor : actor {
     const nanos then = of.here.now();
     held->check();
     grant(s.name, held->fence(), held->lost(), then);
+    judge_fence(held->fence());
     judge_length(held->remaining().count());
     if (of.punctual()) judge_votes(of.rules, name, held->votes(), of.stores.size());
     hold(*held);

@@ -96,6 +96,64 @@ void scene::watch_grants() {
   }
 }
 
+// Where nothing goes wrong, a hold ends when its owner gives it up, and never by itself: neither
+// one that its process has to renew, nor one that a waiter has to fetch.
+void scene::watch_holds() {
+  if (whole.seed < accounting_seeds || whole.about == theme::endings || !punctual() || loses)
+    return;
+  if (!notes.permits.empty()) return;
+  for (std::size_t i = 0; i < whole.names.size(); ++i) {
+    if (whole.names[i].kind >= lock_kind::latch) continue;
+    auto now = stores[whole.names[i].store]->held_until(name_of(i));
+    auto& before = held_until[i];
+    for (const auto& [owner, until] : before) {
+      const bool ended = !now.contains(owner) && until <= here.now() && !said.has_given_up(owner);
+      if (!ended || rules.was_taken(name_of(i))) continue;
+      rules.violated("no hold at a store ends by itself where nothing goes wrong",
+                     name_of(i) + ": that of " + to_string(owner).substr(0, 4) + "; " +
+                         at_the_stores(name_of(i)));
+    }
+    before = std::move(now);
+  }
+}
+
+void scene::judge_refusal(std::size_t at, const std::string& name,
+                          const holdfast::store::owner_id& owner) {
+  if (!stores[at]->held_until(name).contains(owner)) return;
+  rules.violated("a request that has certainly failed was not carried out",
+                 to_string(owner).substr(0, 4) + ": " + stores[at]->describe(name));
+}
+
+// A process that uses no name, and has nothing at the store, has nothing to ask.
+void scene::watch_silence() {
+  const bool judged = whole.seed >= accounting_seeds && whole.others.empty() && punctual() &&
+                      whole.store < store_kind::contenders && whole.about != theme::endings &&
+                      whole.about != theme::permits;
+  for (const auto* const p : processes) {
+    if (!judged) return;
+    bool busy = p->dead || p->running == 0;
+    nanos used = -1;
+    for (std::size_t i = 0; i < whole.names.size() && !busy; ++i) {
+      auto& at = *stores[whole.names[i].store];
+      const auto last = used_at.find({i, p->number});
+      used = std::max(used, last == used_at.end() ? -1 : last->second);
+      busy = users[{i, p->number}] > 0 || at.users(name_of(i))[p->number] > 0;
+    }
+    const auto [its, begins] = silent.try_emplace(p->number, silence{here.now(), p->commands});
+    auto& [since, commands] = its->second;
+    if (busy || used >= since) {
+      silent.erase(its);
+    } else if (here.now() - since <= 2 * second) {
+      commands = p->commands;
+    } else if (p->commands > commands) {
+      rules.violated("a process that uses nothing asks nothing",
+                     "P" + std::to_string(p->number) + ": " +
+                         std::to_string(p->commands - commands) + " commands in " +
+                         std::to_string((here.now() - since) / millisecond) + " ms");
+    }
+  }
+}
+
 void scene::watch_crowds() {
   if (!punctual()) return;
   for (std::size_t i = 0; i < whole.names.size(); ++i) {
