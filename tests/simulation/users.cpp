@@ -265,7 +265,9 @@ void scene::watch_users(std::size_t i, std::size_t at_store) {
     // Nobody releases a grant that came when its thread had gone; while another thread of the
     // session waits, its queue entry does not end either.
     const bool late = p != nullptr && stores[at_store]->late_at(*p) >= 0;
-    const bool gone = p != nullptr && (p->dead || p->running == 0);
+    // What a session could not release when it closed ends by itself.
+    const bool closed = p != nullptr && !whole.calm() && stores[at_store]->sessions_of(*p) == 0;
+    const bool gone = p != nullptr && (p->dead || p->running == 0 || closed);
     const int its = p == nullptr ? threads : most_entries(i, number);
     const bool open = p != nullptr && stores[at_store]->keeps_waiting(*p);
     if (many <= its || gone || late || open) {
