@@ -52,9 +52,9 @@ class entry final : public engine::request {
     return on_both(both->permits, sent);
   }
 
-  std::string_view in_vain() const override {
-    const bool tokens = found.why == refused_by::tokens;
-    return tokens ? "there are not enough tokens" : engine::held_by_another;
+  std::string in_vain() const override {
+    if (found.why == refused_by::tokens) return "there are not enough tokens";
+    return request::in_vain();
   }
   const store::owner_id& owner() const noexcept { return owner_; }
 

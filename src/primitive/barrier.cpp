@@ -287,7 +287,11 @@ struct barrier::round final : engine::request {
     if (command_.verb == permits_verb::renew) command_.wait = is_kept();
     return store::named_command{of_->of.config->name, command_};
   }
-  std::string_view in_vain() const override { return had_arrived_; }
+  std::string in_vain() const override {
+    if (arrived_by_now_ == 0) return "not all had arrived";
+    return std::to_string(arrived_by_now_) + " of " + std::to_string(of_->count) +
+           " participants had arrived";
+  }
   answer ask(bool) override {
     if (released_) return settled();
     return given_up();
@@ -457,8 +461,7 @@ struct barrier::round final : engine::request {
       return end(), settled();
     command_.verb = permits_verb::renew;
     who_.phase_over = false;
-    had_arrived_ = std::to_string(reply.position) + " of " + std::to_string(of_->count) +
-                   " participants had arrived";
+    arrived_by_now_ = reply.position;
     if (until_ == until::arrived && !next_) return settled();
     engine::wait_hint hint{std::chrono::microseconds(reply.retry_after_us), {}};
     if (session().can().sees_death) hint.watch = std::move(reply.blockers);
@@ -484,7 +487,7 @@ struct barrier::round final : engine::request {
   std::unique_ptr<store::permits_command> next_;  ///< the command that follows the present one
   const primitive::thread_number thread_ = primitive::this_thread_number();
   until until_ = until::released;
-  std::string had_arrived_ = "not all had arrived";  ///< with their number after the first answer
+  std::uint32_t arrived_by_now_ = 0;  ///< participants, at the last answer
   bool tried_ = false;
   bool in_doubt_ = false;  ///< it is unknown whether an arrival without an answer was carried out
   bool was_in_doubt_ = false;  ///< the value before the last request

@@ -68,7 +68,7 @@ class look_for_next final : public engine::request {
     if (!after_) after_ = last_of(*reply);
     return ask_again({look_every, {}});
   }
-  std::string_view in_vain() const override { return "no other candidate had become the leader"; }
+  std::string in_vain() const override { return "no other candidate had become the leader"; }
 
   std::optional<leader> found;
 

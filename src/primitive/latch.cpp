@@ -50,7 +50,7 @@ class countdown_request final : public engine::request {
                     const store::countdown_command& c)
       : session_(session), name_(name), command_(c) {}
 
-  std::string_view in_vain() const override { return "the latch was still closed"; }
+  std::string in_vain() const override { return "the latch was still closed"; }
   answer ask(bool last) override {
     if (command_.verb == countdown_verb::arrive && session_.now() > repeat_until_)
       return too_late();

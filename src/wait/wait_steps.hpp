@@ -50,7 +50,7 @@ class request {
   /// A notification came before the request could take it.
   virtual void notified_before() {}
   /// The text of the failure if the request is not settled in time; the caller adds when that was.
-  virtual std::string_view in_vain() const { return held_by_another; }
+  virtual std::string in_vain() const { return std::string(held_by_another); }
   /// Whether the request is settled without asking the store. Then a wait succeeds even if it was
   /// stopped before it began.
   virtual bool known() const noexcept { return false; }
