@@ -88,7 +88,7 @@ void judge_wait_for_tokens(judge& to, const plan& p, const std::string& name, na
 }
 
 // The store has answered the first request of the wait, and fell silent later, for so short a time
-// that no request has failed.
+// that no request has failed, not even one that was on its way to the store then.
 void judge_silence(judge& to, const plan& p, const std::string& name, nanos asked, nanos now) {
   plan rest = p;
   rest.faults.clear();
@@ -97,7 +97,8 @@ void judge_silence(judge& to, const plan& p, const std::string& name, nanos aske
   int silences = 0;
   for (const auto& f : p.faults) {
     const bool before = f.at + f.length < asked - 100 * millisecond;
-    const bool falls = f.at >= asked + 150 * millisecond && now < f.at + p.command_timeout;
+    const bool falls =
+        f.at >= asked + 150 * millisecond && now < f.at + p.command_timeout - 10 * millisecond;
     if (f.what != fault_plan::kind::freeze) return;
     if (before || f.at > now) continue;
     if (!falls || now >= f.at + f.length) return;

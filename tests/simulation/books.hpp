@@ -102,6 +102,10 @@ class rate_book {
   void ends(nanos now) { --asking_, last_ = now; }
   /// Whether at most one call is under way, and no other call has ended since `asked`.
   bool is_alone(nanos asked) const noexcept { return asking_ <= 1 && last_ < asked; }
+  /// A call that may have reserved tokens for a time until then has ended, perhaps without them.
+  void may_have_reserved(nanos until) noexcept { last_due_ = std::max(last_due_, until); }
+  /// Whether no call has reserved tokens for a later time. Otherwise a refund may bring back less.
+  bool reserves_nothing(nanos now) const noexcept { return last_due_ < now; }
   /// The largest number of tokens that can come back in a span of that length.
   std::uint64_t comes_back_in(nanos length) const noexcept;
   /// Whether the bucket is certainly full, and so has to give n tokens.
@@ -169,6 +173,7 @@ class rate_book {
   std::vector<reservation> reserved_;
   int asking_ = 0;
   nanos last_ = -1000 * second;
+  nanos last_due_ = -1;
   nanos void_until_ = -1;
 };
 

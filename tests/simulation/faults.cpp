@@ -123,6 +123,12 @@ nanos scene::disturbed(const process& p) const {
   return std::max({disturbed_at, store_disturbed(p), p.steady_since, p.paused_until});
 }
 
+nanos scene::disturbed_anywhere() const {
+  nanos last = disturbed_at;
+  for (const auto* const p : processes) last = std::max(last, disturbed(*p));
+  return last;
+}
+
 bool scene::keeps_all() const noexcept {
   // Locks that end with their connection, where the holder may learn of the loss later.
   if (whole.store == store_kind::advisory) return whole.calm();

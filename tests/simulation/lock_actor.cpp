@@ -189,8 +189,7 @@ struct lock_actor : actor {
       of.rules.violated("an operator takes a lock only from the holder that the call names", name);
     }
     // A row tells what was taken from it, even if the first answer was lost.
-    const bool of_rows =
-        of.whole.store == store_kind::postgres || of.whole.store == store_kind::mariadb;
+    const bool of_rows = of.whole.on_rows();
     // memcached does not tell it: then the call fails, and says that it does not know.
     const bool of_items =
         of.whole.store == store_kind::memcached && of.whole.seed >= ordering_seeds;
@@ -267,10 +266,11 @@ struct lock_actor : actor {
     return true;
   }
 
-  // When the trouble is over, requests under way fail, and the library retries them soon.
+  // When the trouble is over, requests under way fail, and the library retries them soon. A
+  // transaction of another process that was cut off locks its rows for as long.
   void judge_doubt(holdfast::lease_state so, nanos then) const {
     if (so != holdfast::lease_state::suspect || !does.renew || extends || was_taken()) return;
-    const nanos trouble = of.disturbed(p);
+    const nanos trouble = of.whole.on_rows() ? of.disturbed_anywhere() : of.disturbed(p);
     if (then <= trouble + 2 * of.whole.command_timeout + 3 * second) return;
     of.rules.violated("a lease is in doubt no longer than trouble lasts",
                       "P" + std::to_string(p.number) + ": " + name + ", after " +
@@ -341,10 +341,9 @@ struct lock_actor : actor {
   void judge_try(bool got) const {
     const auto& [now, begun] = of.writers[name];
     const auto on = of.whole.store;
-    const bool judged =
-        of.punctual() && of.whole.renews() && only_steps_of_its_kind() &&
-        of.whole.seed >= beside_seeds && of.whole.has_only_locks() &&
-        (on <= store_kind::contenders || on == store_kind::postgres || on == store_kind::mariadb);
+    const bool judged = of.punctual() && of.whole.renews() && only_steps_of_its_kind() &&
+                        of.whole.seed >= beside_seeds && of.whole.has_only_locks() &&
+                        (on <= store_kind::contenders || of.whole.on_rows());
     if (got || !judged || !only_readers || now > 0 || begun != *only_readers) return;
     of.rules.violated("a try of a reader gets in where nobody writes",
                       name + "; " + of.at_the_stores(name));
@@ -516,7 +515,7 @@ struct lock_actor : actor {
 
   bool has_leases() const {
     const auto on = of.whole.store;
-    return on < store_kind::contenders || on == store_kind::postgres || on == store_kind::mariadb;
+    return on < store_kind::contenders || of.whole.on_rows();
   }
 
   bool punctual() const { return of.punctual() && of.whole.machine.preempt_permille == 0; }

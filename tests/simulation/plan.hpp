@@ -242,6 +242,10 @@ struct plan {
   nanos longest_lease() const noexcept;
   /// No latch, no barrier, and so on.
   bool has_only_locks() const noexcept;
+  /// Rows, which a transaction of another process may lock.
+  bool on_rows() const noexcept {
+    return store == store_kind::postgres || store == store_kind::mariadb;
+  }
   /// Calls change(step, process_plan) for each step.
   template <class F>
   void for_each_step(F change) {

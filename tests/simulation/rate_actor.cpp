@@ -93,6 +93,7 @@ struct limiter_actor : actor {
       ask(n);
     } catch (const holdfast::error& e) {
       const bool left = leaves_nothing(of.whole, e.reason());
+      may_have_reserved();
       for (auto* const b : books) {
         if (!left || what == rate_deed::refund || what == rate_deed::reserve) b->in_doubt(n);
       }
@@ -169,12 +170,20 @@ struct limiter_actor : actor {
   void judge(const holdfast::rate_decision& d, std::uint64_t n) const {
     of.log.add(d ? "has them" : "is refused");
     if (d) return took(d, n, of.here.now());
+    may_have_reserved();
     if (of.whole.seed >= several_seeds && what == rate_deed::try_take) judge_refusal(n);
     const bool full = std::all_of(books.begin(), books.end(),
                                   [&](const rate_book* b) { return b->would_give(n, asked); });
     if (!full || !of.whole.calm() || what == rate_deed::take_for) return;
     of.rules.violated("a full bucket refuses nothing",
                       name + " refused " + std::to_string(n) + " tokens");
+  }
+
+  // A wait reserves its tokens, and gives them back if it ends before they are due.
+  void may_have_reserved() const {
+    if (what != rate_deed::take_for) return;
+    const nanos until = s.wait == never || s.looks ? never : asked + s.wait;
+    for (auto* const b : books) b->may_have_reserved(until);
   }
 
   // If no other thread asks meanwhile, a bucket now has at most the tokens that it had at the
@@ -234,7 +243,7 @@ struct limiter_actor : actor {
     if (decision) judge_refund(n, [&] { give_back(n); });
   }
 
-  // While no other thread asks.
+  // While no other thread asks, and nothing is reserved for later.
   template <class GiveBack>
   void judge_refund(std::uint64_t n, GiveBack give) const {
     const auto& whole = of.whole.names[s.name];
@@ -244,7 +253,7 @@ struct limiter_actor : actor {
     give();
     const auto after = at.peek(n, key);
     for (std::size_t i = 0; i < books.size(); ++i) {
-      if (!books[i]->is_alone(asked)) continue;
+      if (!books[i]->is_alone(asked) || !books[i]->reserves_nothing(asked)) continue;
       judge_given_back(of.rules, name, before.rules[i].remaining, n, books[i]->burst(),
                        after.rules[i].remaining);
     }
@@ -283,6 +292,7 @@ struct limiter_actor : actor {
     of.log.add(decision ? "has them later" : "is refused");
     if (!decision) return;
     const nanos later = std::chrono::nanoseconds(decision.wait).count();
+    for (auto* const b : books) b->may_have_reserved(of.here.now() + later);
     if (decision.wait > longest) {
       of.rules.violated("reserved tokens come when they are due", name);
     }
@@ -413,9 +423,8 @@ bool counts_what_is_left(const plan& p, std::size_t which) {
 
 // One thread asks, and hardly any token comes back: nobody else changes the row.
 bool one_thread_takes(const plan& p) {
-  const bool rows = p.store == store_kind::postgres || p.store == store_kind::mariadb;
   const auto& n = p.names.front();
-  return p.seed >= beside_seeds && rows && p.names.size() == 1 && n.per >= 1000 * second &&
+  return p.seed >= beside_seeds && p.on_rows() && p.names.size() == 1 && n.per >= 1000 * second &&
          n.keys == 0 && n.local == 0 && !n.grows && !n.shrinks && !p.network.delivers_late &&
          p.faults.empty() && p.processes.size() == 1 && p.processes.front().threads.size() == 1;
 }

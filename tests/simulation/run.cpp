@@ -355,8 +355,7 @@ void scene::watch_conditions() {
     return f.what != kind::cut && f.what != kind::freeze && f.what != kind::restart;
   });
   if (forgets) return;
-  nanos last = disturbed_at;
-  for (const auto* const p : processes) last = std::max(last, disturbed(*p));
+  const nanos last = disturbed_anywhere();
   const nanos longest = whole.calm() ? bound_of_waits() : 2 * whole.longest_lease() + 10 * second;
   for (auto& [i, book] : notes.conditions) {
     const bool vain = book.tokens > 0 && book.waiting > 0 && book.sure && !book.died_with_it;

@@ -38,6 +38,8 @@ struct scene {
   void data_lost(nanos until);
   void successor_dies(const process& p);
   nanos disturbed(const process& p) const;
+  /// When something last went wrong for any process.
+  nanos disturbed_anywhere() const;
   /// Whether nothing has gone wrong for so long that an error must be false.
   bool undisturbed(const process& p, nanos since) const;
 

@@ -650,6 +650,8 @@ TEST(answers, find_a_wait_that_is_unavailable_although_the_store_has_answered) {
   EXPECT_EQ(rule_of_a_wait(10 * second - 100 * millisecond, 11 * second), std::nullopt)
       << "its first request may have no answer";
   EXPECT_EQ(rule_of_a_wait(9 * second, 12 * second), std::nullopt) << "a request has failed";
+  EXPECT_EQ(rule_of_a_wait(9 * second, 12 * second - 5 * millisecond), std::nullopt)
+      << "one that was on its way has failed";
   EXPECT_EQ(rule_of_a_wait(9 * second, 14 * second), std::nullopt) << "the store is back";
   p.faults.push_back({.what = fault_plan::kind::freeze, .at = 8 * second, .length = second / 2});
   EXPECT_EQ(rule_of_a_wait(9 * second, 11 * second), rule) << "the first silence was before it";
@@ -807,6 +809,18 @@ TEST(answers, find_a_lease_that_is_held_when_its_time_is_over) {
   EXPECT_EQ(rule(0, lease_state::lost, 0), std::nullopt);
   EXPECT_EQ(rule(1, lease_state::held, 0), std::nullopt) << "it ended afterwards";
   EXPECT_EQ(rule(0, lease_state::held, 1), std::nullopt) << "it was renewed";
+}
+
+TEST(rate_book, knows_until_when_tokens_may_be_reserved) {
+  const auto rule = rule_of([](judge& j) {
+    rate_book b(j, {.kind = lock_kind::limiter, .capacity = 1, .burst = 1, .per = second});
+    EXPECT_TRUE(b.reserves_nothing(0));
+    b.may_have_reserved(3 * second);
+    b.may_have_reserved(2 * second);
+    EXPECT_FALSE(b.reserves_nothing(3 * second));
+    EXPECT_TRUE(b.reserves_nothing(3 * second + 1));
+  });
+  EXPECT_EQ(rule, std::nullopt);
 }
 
 TEST(answers, find_tokens_that_are_given_back_and_not_there) {
