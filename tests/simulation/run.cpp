@@ -266,8 +266,10 @@ void scene::watch_those_who_want_all() {
       std::any_of(want_all.begin(), want_all.end(), [](const auto* p) { return !p->dead; });
   bool held = false;
   for (std::size_t i = 0; i < whole.names.size(); ++i) held |= has_a_holder(name_of(i));
+  held |= rules.grants() != grants_then;  // perhaps for a shorter time than between two checks
   if (!wanted || held) {
     all_free_since = here.now();
+    grants_then = rules.grants();
     return;
   }
   nanos last = disturbed_at;

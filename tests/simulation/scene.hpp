@@ -153,6 +153,7 @@ struct scene {
   /// Threads that use a shared_mutex and have not become readers, and how often one has begun.
   std::map<std::string, std::pair<int, std::uint64_t>> writers;
   nanos all_free_since = 0;
+  std::uint64_t grants_then = 0;
   std::map<std::string, nanos> reads_since;  ///< when only readers began to hold and want the name
   /// Losses reported to observers, of locks that one thread has at a time: process, name,
   /// fence.
