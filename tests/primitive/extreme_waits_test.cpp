@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "engine/stage.hpp"
+#include "harness/concurrently.hpp"
 #include "primitive/extremes.hpp"
 
 // Each call that takes a time, of each primitive: zero and less is one try, and a time that no
@@ -192,7 +193,7 @@ TEST_F(extreme_waits, for_tokens_reach_further_than_a_reservation) {
   EXPECT_FALSE(daily.reserve(1, 31 * day));
   EXPECT_FALSE(daily.take_for(1, 31 * day)) << "known at once";
   EXPECT_FALSE(async_take(daily, 1, {}, 31 * day).future().get().value());
-  auto thread = std::async(std::launch::async, [&] { return daily.take(); });
+  auto thread = harness::concurrently([&] { return daily.take(); });
   auto pending = async_take(daily, 1, {}, 90 * day).future();
   const auto over = [](const auto& f) { return f.wait_for(0s) == std::future_status::ready; };
   for (int i = 0; i < 9'999 && !(over(thread) && over(pending)); ++i) {

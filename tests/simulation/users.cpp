@@ -129,8 +129,8 @@ void scene::watch_silence() {
   const bool judged = whole.seed >= accounting_seeds && whole.others.empty() && punctual() &&
                       whole.store < store_kind::contenders && whole.about != theme::endings &&
                       whole.about != theme::permits;
+  if (!judged) return;
   for (const auto* const p : processes) {
-    if (!judged) return;
     bool busy = p->dead || p->running == 0;
     nanos used = -1;
     for (std::size_t i = 0; i < whole.names.size() && !busy; ++i) {

@@ -31,15 +31,24 @@ contender_data contender_data_of(const answer& a) {
 result<contender_store::entered> zookeeper_store::enter(std::string_view name, const contender& who,
                                                         const contender_data& says,
                                                         std::span<const std::string> leaving) {
-  const std::string parent = path_of(name);
   const std::string prefix = path_of(name, node_prefix(who));
   const std::string data = contender_text::write(says);
-  bool replaced = false;
-  if (!leaving.empty()) {
-    auto in = enter_in_place_of(name, prefix, data, leaving);
-    if (!in || !in->node.empty()) return in;
-    replaced = in->replaced;
+  if (leaving.empty()) return enter_behind_all(name, prefix, data);
+  auto in = enter_in_place_of(name, prefix, data, leaving);
+  if (!in || !in->node.empty()) return in;
+  auto behind = enter_behind_all(name, prefix, data);
+  if (behind) {
+    behind->replaced = in->replaced;
+  } else if (in->replaced) {
+    behind.error().outcome_unknown = true;  // those that were to leave have left
   }
+  return behind;
+}
+
+result<contender_store::entered> zookeeper_store::enter_behind_all(std::string_view name,
+                                                                   const std::string& prefix,
+                                                                   const std::string& data) {
+  const std::string parent = path_of(name);
   for (int i = 0; i < max_attempts; ++i) {
     const auto made = ask(2, true, [&](std::size_t r, connection& c, requests&, auto* token) {
       if (r == 1) return ask_line(c, parent, token);
@@ -54,7 +63,7 @@ result<contender_store::entered> zookeeper_store::enter(std::string_view name, c
     }
     if (a.rc == ZOK) {
       know_time(options_.clock->now(), a.stat.ctime);
-      return entered_at(a.text, a.stat, replaced, made->back());
+      return entered_at(a.text, a.stat, false, made->back());
     }
     if (a.rc != ZNONODE) return wrong(a.rc, true);
     if (auto ok = make(parent, ZOO_CONTAINER); !ok) {
@@ -107,7 +116,10 @@ result<contender_store::entered> zookeeper_store::enter_in_place_of(
   if (a.rc == ZNONODE) return entered{};
   if (a.rc != ZOK) return wrong(a.rc, true);
   if (counter_used_up(a.text)) {
-    if (auto anew = count_anew(name, a.text); !anew) return std::move(anew.error());
+    if (auto anew = count_anew(name, a.text); !anew) {
+      anew.error().outcome_unknown = true;  // those that were to leave have left
+      return std::move(anew.error());
+    }
     entered nowhere;
     nowhere.replaced = true;
     return nowhere;

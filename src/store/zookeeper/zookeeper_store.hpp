@@ -92,6 +92,8 @@ class zookeeper_store final : public contender_store {
   result<std::vector<answer>> ask(std::size_t count, bool to_leader, Send send);
   status make_base();
   status make(const std::string& path, int mode);
+  result<entered> enter_behind_all(std::string_view name, const std::string& prefix,
+                                   const std::string& data);
   result<entered> enter_in_place_of(std::string_view name, const std::string& prefix,
                                     const std::string& data, std::span<const std::string> leaving);
   status count_anew(std::string_view name, const std::string& last);
