@@ -5,17 +5,17 @@
 namespace holdfast::store {
 
 namespace {
-failure no_rate_limiter(const std::string& url) {
+failure no_rate_limiter() {
   return {errc::unsupported,
-          "the store " + url + " has no rate_limiter; docs/matrix.md says which stores have it"};
+          "this store has no rate_limiter; docs/matrix.md says which stores have it"};
 }
 }  // namespace
 
 result<rate_reply> session_store::rate(std::string_view, const rate_command&) {
-  return no_rate_limiter(url());
+  return no_rate_limiter();
 }
 
-result<bucket_list> session_store::buckets(std::string_view) { return no_rate_limiter(url()); }
+result<bucket_list> session_store::buckets(std::string_view) { return no_rate_limiter(); }
 
 std::vector<result<permits_reply>> session_store::execute_batch(
     std::span<const named_command> batch) {

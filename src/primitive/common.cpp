@@ -26,7 +26,7 @@ status check_linger(std::chrono::microseconds linger) {
 status check_supported(bool supported, std::string_view what, const engine::session_impl& session) {
   if (supported) return done{};
   const std::string_view why = session.can().refusal;
-  return failure{errc::unsupported, "the store " + session.url() + " has no " + std::string(what) +
+  return failure{errc::unsupported, "this store has no " + std::string(what) +
                                         (why.empty() ? "" : " (" + std::string(why) + ")") +
                                         "; docs/matrix.md says which stores have it"};
 }

@@ -103,9 +103,8 @@ election::election(session s, const std::string& name, const election_options& o
                        options.priority}) {
   const subject& of = state_->of();
   if (options.priority == 0 || of.session->can().preferences) return;
-  of.fail(
-      {errc::unsupported, "the store " + of.session->url() +
-                              " serves in order of arrival, and knows no priority: leave it 0"});
+  of.fail({errc::unsupported,
+           "this store serves in order of arrival, and knows no priority: leave it 0"});
 }
 
 election::~election() = default;

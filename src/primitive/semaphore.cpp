@@ -44,8 +44,7 @@ void check_ends_by_itself(const subject& of, const lock_options& o) {
 void check_slots(const subject& of) {
   const auto& can = of.session->can();
   if (can.semaphore || of.config->capacity <= can.max_slots) return;
-  of.fail({errc::unsupported, "the store " + of.session->url() +
-                                  " stores each permit separately, " +
+  of.fail({errc::unsupported, "this store keeps each permit separately, " +
                                   std::to_string(can.max_slots) + " for a name at most, not " +
                                   std::to_string(of.config->capacity)});
 }

@@ -68,9 +68,9 @@ shared_mutex::shared_mutex(session s, std::string name, shared_mutex_options opt
                        {}}) {
   const auto& of = state_->of;
   if (options.preference != preference::fifo && !of.session->can().preferences) {
-    of.fail({errc::unsupported, "the store " + of.session->url() +
-                                    " serves readers and writers in order of arrival only: use "
-                                    "preference::fifo"});
+    of.fail({errc::unsupported,
+             "this store serves readers and writers in order of arrival only: use "
+             "preference::fifo"});
   }
   state_->group = of.session->reader_groups().at(of.config->name);
 }
