@@ -407,7 +407,7 @@ TEST_F(memcached_store, a_server_of_another_kind_is_refused_at_once) {
   EXPECT_EQ(wrong.reason, errc::unsupported);
   EXPECT_TRUE(contains(wrong.text, "unknown command")) << wrong.text;
   server_.kill();
-  EXPECT_EQ(outcome_of([&] { open(); }).reason, errc::unavailable);
+  EXPECT_EQ(harness::outcome_of_opening(server_.url()).reason, errc::unavailable);
 }
 
 // All its items have the number 0: a release would remove the lock of the next holder.

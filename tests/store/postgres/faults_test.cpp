@@ -151,7 +151,7 @@ TEST_F(postgres_store, too_many_connections_are_unavailable_and_the_error_names_
   const auto refused = outcome_of([&] {
     holdfast::mutex m{s, "m"};
     m.lock();
-    (void)holdfast::open(url_of_user());
+    (void)holdfast::open(url_of_user(), {.store_timeout = 0ms});
   });
   EXPECT_EQ(refused.reason, errc::unavailable);
   EXPECT_TRUE(contains(refused.text, "max_connections")) << refused.text;
