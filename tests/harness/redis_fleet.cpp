@@ -112,12 +112,22 @@ redis_sentinels::redis_sentinels(int patience_ms) {
     sentinels_.push_back(
         std::make_unique<redis_server>(std::vector<std::string>{"--sentinel"}, config));
   }
+  hurry(100ms, 10s);
   eventually("sentinels that know each other", [&] {
     return std::all_of(sentinels_.begin(), sentinels_.end(), [](const auto& s) {
       const auto known = s->ask({"SENTINEL", "MASTER", "locks"});
       return has(known, "num-slaves 2") && has(known, "num-other-sentinels 2");
     });
   });
+  hurry(2s, 10s);
+}
+
+void redis_sentinels::hurry(std::chrono::milliseconds announce,
+                            std::chrono::milliseconds ask) const {
+  for (const auto& s : sentinels_) {
+    s->ask({"SENTINEL", "DEBUG", "PUBLISH-PERIOD", std::to_string(announce.count()), "INFO-PERIOD",
+            std::to_string(ask.count())});
+  }
 }
 
 std::string redis_sentinels::url(const std::string& options) const {

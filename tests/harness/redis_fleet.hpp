@@ -36,6 +36,10 @@ class redis_sentinels {
   redis_server& primary() const;
   /// Kills the primary, and waits until all sentinels name another one.
   void fail_over();
+  /// From now on the sentinels announce themselves every `announce` (2 s by default) and ask the
+  /// servers about their roles every `ask` (10 s). They demote a former primary that still calls
+  /// itself one after four announcements.
+  void hurry(std::chrono::milliseconds announce, std::chrono::milliseconds ask) const;
 
  private:
   int primary_port(const redis_server& sentinel) const;

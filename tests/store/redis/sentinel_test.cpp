@@ -200,11 +200,16 @@ class redis_failover_on_request : public redis_sentinels {
     EXPECT_EQ(fleet_.sentinel(0).ask({"SENTINEL", "FAILOVER", "locks"}), "OK");
     harness::eventually("another primary", [&] { return &fleet_.primary() != &before_; });
   }
+  void until_the_old_one_is_demoted() {
+    fleet_.hurry(200ms, 500ms);
+    harness::eventually("the old one to be a replica",
+                        [&] { return before_.field({"INFO", "replication"}, "role") == "slave"; });
+    fleet_.hurry(2s, 10s);
+  }
   /// Messages published at the new primary do not reach the old one.
   void fail_over_and_leave_the_old_one_alone() {
     fail_over();
-    harness::eventually("the old one to be a replica",
-                        [&] { return before_.field({"INFO", "replication"}, "role") == "slave"; });
+    until_the_old_one_is_demoted();
     before_.ask({"REPLICAOF", "127.0.0.1", std::to_string(harness::free_port())});
   }
   bool new_primary_knows_m() {
@@ -218,8 +223,7 @@ TEST_F(redis_failover_on_request, is_followed_when_the_old_primary_is_demoted) {
   holdfast::mutex m{s, "m"};
   m.lock(), m.unlock();
   fail_over();
-  harness::eventually("the old one to be a replica",
-                      [&] { return before_.field({"INFO", "replication"}, "role") == "slave"; });
+  until_the_old_one_is_demoted();
   EXPECT_TRUE(m.try_lock_for(60s));
   EXPECT_TRUE(new_primary_knows_m());
   m.unlock();
