@@ -50,6 +50,8 @@ class back_end {
   virtual std::string for_ever() { return {}; }
   /// Data that the server drops before the leases in it have ended.
   virtual std::string ends_too_early() { return {}; }
+  /// Keys of queues in which nobody waits.
+  virtual std::string left_of_queues() { return {}; }
   /// Drops one of its records and returns a description of it.
   virtual std::string lose(std::uint64_t) { return "nothing"; }
 };

@@ -24,6 +24,7 @@ class listening_store final : public holdfast::store::forwarding_store {
     to_.asks(process_, {name, c});
     auto reply = forwarding_store::permits(name, c);
     to_.hears(process_, at_, {name, c}, reply);
+    if (reply) to_.hears_of_a_grant(at_, {name, c}, *reply);
     return reply;
   }
   bool permits_later(std::string_view name, const permits_command& c,
@@ -39,6 +40,7 @@ class listening_store final : public holdfast::store::forwarding_store {
   }
   result<std::vector<permits_reply>> acquire_together(std::span<const named_command> all) override {
     for (const auto& c : all) to_.asks(process_, c);
+    to_.together_[process_].insert(all.front().command.owner);
     auto replies = forwarding_store::acquire_together(all);
     for (std::size_t i = 0; i < all.size(); ++i) {
       const bool answered = replies && i < replies->size();
@@ -46,6 +48,13 @@ class listening_store final : public holdfast::store::forwarding_store {
                 answered  ? result<permits_reply>((*replies)[i])
                 : replies ? result<permits_reply>(permits_reply{.outcome = permits_outcome::busy})
                           : result<permits_reply>(replies.error()));
+    }
+    // If the last name is refused, the others have been given back.
+    const bool stays = replies && !replies->empty() &&
+                       (replies->back().outcome == permits_outcome::granted ||
+                        replies->back().outcome == permits_outcome::queued);
+    for (std::size_t i = 0; stays && i < replies->size(); ++i) {
+      to_.hears_of_a_grant(at_, all[i], (*replies)[i]);
     }
     return replies;
   }
@@ -99,6 +108,13 @@ void conversation::hears(int process, std::size_t at, const named_command& c,
   const bool known =
       std::any_of(those.begin(), those.end(), [&](const auto& one) { return one.at == at; });
   if (!known) those.push_back({at, reply->fence});
+}
+
+void conversation::hears_of_a_grant(std::size_t at, const named_command& c,
+                                    const permits_reply& reply) const {
+  const bool granted = reply.outcome == permits_outcome::granted;
+  if (!granted || !on_grant || c.command.verb != permits_verb::acquire) return;
+  on_grant(at, std::string(c.name), c.command.owner);
 }
 
 std::optional<std::uint64_t> conversation::greatest_fence(int process, const std::string& name,

@@ -34,6 +34,20 @@ class conversation {
   /// Whether the process's requests for the name since then have all been answered in the end,
   /// without a grant: the last answer came after each request that got none.
   bool all_was_answered(int process, const std::string& name, nanos since) const;
+  /// When the last answer came to that process that was no grant of the name; a negative time if
+  /// never.
+  nanos answered_at(int process, const std::string& name) const {
+    const auto at = requests_.find({process, name});
+    return at == requests_.end() ? -1 : at->second.answered;
+  }
+  /// How many owners of that process have asked for several names together.
+  int owners_of_several(int process) const {
+    const auto at = together_.find(process);
+    return at == together_.end() ? 0 : static_cast<int>(at->second.size());
+  }
+  /// Called when a process hears that the owner has the lock of that name.
+  std::function<void(std::size_t at, const std::string& name, const holdfast::store::owner_id& of)>
+      on_grant{};
   /// Called when a store's driver says that the first request of that owner for the name has
   /// certainly not been carried out.
   std::function<void(std::size_t at, const std::string& name, const holdfast::store::owner_id& of)>
@@ -65,11 +79,15 @@ class conversation {
   void hears(int process, std::size_t at, const holdfast::store::named_command& c,
              const holdfast::result<holdfast::store::permits_reply>& reply);
 
+  void hears_of_a_grant(std::size_t at, const holdfast::store::named_command& c,
+                        const holdfast::store::permits_reply& reply) const;
+
   world& world_;
   std::map<place, requests> requests_;
   std::map<place, std::map<holdfast::store::owner_id, std::vector<granted>>> grants_;
   std::map<std::pair<std::string, holdfast::store::owner_id>, int> asked_;
   std::set<holdfast::store::owner_id> given_up_;
+  std::map<int, std::set<holdfast::store::owner_id>> together_;
 };
 
 }  // namespace simulation

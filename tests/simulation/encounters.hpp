@@ -44,8 +44,13 @@ inline constexpr std::uint64_t remaining_seeds = std::uint64_t{1} << 54;
 inline constexpr std::uint64_t ordering_seeds = std::uint64_t{1} << 55;
 /// From this seed on, what the sessions ask and hear is noted, and judges compare calls with it.
 inline constexpr std::uint64_t accounting_seeds = std::uint64_t{1} << 56;
+/// From this seed on, a third of the plans are plans of earlier seeds, and others have much of one
+/// trouble: queues of unequal waiters, many lost messages, long outages, late answers.
+inline constexpr std::uint64_t blended_seeds = std::uint64_t{1} << 57;
 /// The first seed of a search.
-inline constexpr std::uint64_t fresh_seeds = accounting_seeds;
+inline constexpr std::uint64_t fresh_seeds = blended_seeds;
+/// The number of the seed whose plan it has: an earlier one, or its own.
+std::uint64_t number_of_its_plan(std::uint64_t seed) noexcept;
 /// Each of these functions changes the plan; false if it has nothing of its kind for this plan.
 bool arrange_encounters(plan& p);
 bool arrange_endings_of_leases(plan& p);
@@ -68,5 +73,7 @@ void mix_remains(plan& p);
 void mix_orders(plan& p);
 /// Leases, grants and errors that only the answers to the process's requests can judge.
 void mix_accounts(plan& p);
+/// Much of one trouble in ordinary use.
+void mix_troubles(plan& p);
 
 }  // namespace simulation

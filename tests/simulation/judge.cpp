@@ -145,6 +145,7 @@ void judge::connection_ended(std::int64_t granted_at, nanos told_by, bool withou
 
 int judge::taken_away(const std::string& name, int from, std::uint64_t fence) {
   taken_.insert(name);
+  ++takes_;
   ends_.push_back({static_cast<std::int64_t>(fence / 4096), world_.now(), never, name, from, never,
                    ++last_id_});
   for (auto& h : holds_) has_ended(h);

@@ -96,6 +96,8 @@ class judge {
     past_.clear();
     fences_from_ = when;
   }
+  /// How often an operator has begun to take something away.
+  int takes() const noexcept { return takes_; }
   /// A server's clock has jumped: only fences are promised now.
   void clock_stepped() noexcept { only_fences_ = true; }
   /// The process has run again for long enough to have noticed its losses.
@@ -175,6 +177,7 @@ class judge {
   };
   std::vector<end_of_connection> ends_;
   std::set<std::string> taken_;
+  int takes_ = 0;
   std::set<std::string> fenced_;  ///< names of which a holder had a fence
   nanos lost_until_ = -1;
   nanos forgot_at_ = -1;

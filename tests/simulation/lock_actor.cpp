@@ -84,7 +84,7 @@ struct lock_actor : actor {
       of.rules.violated("a wait without a limit goes on through short outages",
                         name + ": it ended after " + std::to_string(took / microsecond) + " us");
     }
-    if (why == errc::unavailable) judge_outage();
+    if (why == errc::unavailable) judge_outage(), judge_answers();
     const auto kind = of.whole.names[s.name].kind;
     const bool asks_itself = kind != lock_kind::mutex && kind != lock_kind::recursive;
     const bool of_one = !s.several && !s.shared && s.wait != never && s.wait != 0;
@@ -94,6 +94,27 @@ struct lock_actor : actor {
     of.rules.violated("a wait with a limit goes on while the store is away",
                       name + ": it ended after " + std::to_string(took / microsecond) + " us of " +
                           std::to_string(s.wait / microsecond));
+  }
+
+  // The store has answered the process meanwhile, so its outage has not lasted for that long.
+  void judge_answers() const {
+    const auto& whole = of.whole;
+    const bool only_away = std::all_of(whole.faults.begin(), whole.faults.end(), [](const auto& f) {
+      return f.what < fault_plan::kind::evict;
+    });
+    const bool judged = whole.seed >= blended_seeds && whole.others.empty() && !s.several &&
+                        whole.store < store_kind::contenders && only_away;
+    const auto changed = of.used_at.find({s.name, p.number});
+    const bool alone = of.users[{s.name, p.number}] == 1 && changed != of.used_at.end() &&
+                       changed->second <= asked;
+    if (!judged || !alone || s.wait != never) return;
+    constexpr nanos store_timeout = 10 * second;
+    const nanos heard = of.said.answered_at(p.number, name);
+    if (heard < asked || p.steady_since > heard || p.paused_until > heard) return;
+    if (of.here.now() - heard >= store_timeout - whole.command_timeout - second) return;
+    of.rules.violated("a wait without a limit goes on while its store answers now and then",
+                      "P" + std::to_string(p.number) + ": " + name + ", answered " +
+                          std::to_string((of.here.now() - heard) / millisecond) + " ms before");
   }
 
   // Whether the caller may believe that its call has got nothing; of several names, not all of
@@ -433,6 +454,14 @@ struct lock_actor : actor {
     if (!ran || held.lost().stop_requested()) return;
     of.rules.violated("the lost() token of several locks has requested a stop when one is lost",
                       name);
+  }
+
+  // Whoever looks at the whole sees the loss of one.
+  void judge_whole(const holdfast::multi_lease& held, bool found_lost) const {
+    if (of.whole.seed < blended_seeds) return;
+    const bool lost = held.lost().stop_requested() || found_lost;
+    if (!lost || held.state() == holdfast::lease_state::lost) return;
+    of.rules.violated("several locks are lost when one of them is", name);
   }
 
   // The release reports the loss if nothing did before; or another thread that has found the loss
@@ -866,6 +895,24 @@ struct lock_actor : actor {
     return which;
   }
 
+  // A wait for several names begins anew, as another owner, when one that it has is taken from it.
+  void judge_beginnings(int owners, int takes) const {
+    const auto& whole = of.whole;
+    const auto asks = std::count_if(does.threads.begin(), does.threads.end(), [](const auto& t) {
+      return std::any_of(t.steps.begin(), t.steps.end(),
+                         [](const auto& one) { return one.several; });
+    });
+    const bool judged = whole.seed >= blended_seeds && of.punctual() && asks == 1 &&
+                        whole.renews() && does.lease >= 2 * second && whole.others.empty() &&
+                        does.session_lease == 0 && whole.store < store_kind::contenders;
+    const int begun = of.said.owners_of_several(p.number) - owners;
+    const int most = 2 + of.rules.takes() - takes;
+    if (!judged || begun <= most) return;
+    of.rules.violated(
+        "a wait for several names begins anew only when one was lost",
+        name + ": " + std::to_string(begun) + " times instead of " + std::to_string(most));
+  }
+
   void act_with_several() {
     const auto which = those_together();
     std::vector<holdfast::multi_member> members;
@@ -873,6 +920,7 @@ struct lock_actor : actor {
     holdfast::multi_lock together(members);
     of.together.writes(&p, of.here.now());
     ++of.at_several;
+    const int owners = of.said.owners_of_several(p.number), takes = of.rules.takes();
     const bool for_good = s.wait == never && s.stop_after == never;
     if (for_good) of.want_all.push_back(&p);
     const auto waits_no_more = [&] {
@@ -889,6 +937,7 @@ struct lock_actor : actor {
     }
     waits_no_more();
     asks = false;
+    judge_beginnings(owners, takes);
     judge_wait(held.has_value(), true);
     if (!held) {
       for (const auto i : which) of.asked_in_vain.insert({i, p.number});
@@ -925,8 +974,10 @@ struct lock_actor : actor {
         of.here.sleep(s.hold / 4);
       }
     } catch (const holdfast::error& e) {
+      judge_whole(*held, e.reason() == errc::lost);
       judge_error(e.reason(), e.what());
     }
+    judge_whole(*held, false);
     judge_token(*held, ids);
     give_up();
     of.log.add("gives back all");

@@ -952,7 +952,8 @@ plan plan_of_calls(const seed_of& s) {
 
 }  // namespace
 
-plan make_plan(const seed_of& s) {
+plan make_plan(const seed_of& seed) {
+  const seed_of s{number_of_its_plan(seed.number), seed.about};
   plan p = plan_of_calls(s);
   if (s.number >= form_seeds) mix_forms(p);
   if (s.number >= mixed_seeds) mix_objects(p);
@@ -961,6 +962,8 @@ plan make_plan(const seed_of& s) {
   if (s.number >= remaining_seeds) mix_remains(p);
   if (s.number >= ordering_seeds) mix_orders(p);
   if (s.number >= accounting_seeds) mix_accounts(p);
+  if (s.number >= blended_seeds) mix_troubles(p);
+  p.seed = seed.number;
   return p;
 }
 

@@ -79,6 +79,12 @@ scene::scene(const plan& p, bool traced)
       if (said.asked(name, owner) == 1) judge_refusal(at, name, owner);
     });
   };
+  said.on_grant = [this](std::size_t at, const std::string& name, const auto& owner) {
+    judge_grant(at, name, owner);
+  };
+  stores.front()->on_news = [this](const holdfast::store::notification& n) {
+    judge_news(n.name, n.owner);
+  };
   for (std::size_t i = 0; i < p.others.size(); ++i) {
     add("simulated:" + std::to_string(i + 1), p.others[i],
         i % 2 == 0 ? -p.drift_per_mille : p.drift_per_mille);
@@ -344,6 +350,9 @@ void scene::watch_what_stays() {
     if (!keys.empty()) rules.violated("every entry at the store ends by itself", keys);
     const auto early = s->ends_too_early();
     if (!early.empty()) rules.violated("each key lasts for as long as what it contains", early);
+    const bool tidy = whole.seed >= blended_seeds && whole.calm();
+    const auto idle = tidy ? s->left_of_queues() : std::string();
+    if (!idle.empty()) rules.violated("a queue without waiters leaves no keys behind", idle);
   }
 }
 

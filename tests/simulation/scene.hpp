@@ -68,6 +68,10 @@ struct scene {
   /// A request of that owner has certainly failed.
   void judge_refusal(std::size_t at, const std::string& name,
                      const holdfast::store::owner_id& owner);
+  /// A process hears that this owner has got the lock.
+  void judge_grant(std::size_t at, const std::string& name, const holdfast::store::owner_id& owner);
+  /// The first store has told this owner of its grant.
+  void judge_news(const std::string& name, const holdfast::store::owner_id& owner);
   void watch_silence();
   void watch_crowds();
   void watch_watches();

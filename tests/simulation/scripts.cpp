@@ -157,6 +157,21 @@ class scripted_server final : public scripted {
     }
     return {};
   }
+  // The record of a mutex is "hf1 mutex capacity fence used waiters …".
+  std::string left_of_queues() override {
+    const auto keys = model_.ends_of_keys(std::string(prefix) + ":{");
+    for (const auto& [key, record] : model_.strings(std::string(prefix) + ":{")) {
+      std::string_view rest = record;
+      (void)word_of(rest);
+      if (!key.ends_with('}') || word_of(rest) != "mutex") continue;
+      for (int i = 0; i < 3; ++i) (void)word_of(rest);
+      if (word_of(rest) != "0") continue;
+      for (const auto* const of_a_queue : {":d", ":q", ":p"}) {
+        if (keys.contains(key + of_a_queue)) return key + of_a_queue + " beside " + record;
+      }
+    }
+    return {};
+  }
   // The record stays as it was seen until a request comes or something in it ends.
   holdfast::store::permits_record look(std::string_view name) override {
     auto& seen = seen_[std::string(name)];

@@ -35,6 +35,8 @@ class scripted : public holdfast::store::session_store {
   virtual std::string lose(std::uint64_t which) = 0;
   /// Keys that end before the holds and queue entries in them.
   virtual std::string ends_too_early() = 0;
+  /// Keys of queues in which nobody waits.
+  virtual std::string left_of_queues() = 0;
   /// The keys without an expiry.
   virtual std::string for_ever() const = 0;
   /// Its data of one name, read without a trace.

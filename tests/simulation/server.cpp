@@ -510,6 +510,7 @@ class server::script_back_end final : public state_back_end {
   std::string lose(std::uint64_t which) override { return scripts_->lose(which); }
   std::string for_ever() override { return scripts_->for_ever(); }
   std::string ends_too_early() override { return scripts_->ends_too_early(); }
+  std::string left_of_queues() override { return scripts_->left_of_queues(); }
 
  private:
   static std::string stamp_of(const exchange* e) {
@@ -893,6 +894,7 @@ bool server::tell(const notification& n) {
   const auto at = connections_.find(n.peer);
   if (at == connections_.end()) return true;
   const auto to = at->second;
+  if (on_news && n.what == holdfast::store::notification_kind::granted) on_news(n);
   post(to, [this, to, n] {
     if (trace_.on()) {
       trace_.add("P" + std::to_string(to->of->number) + ".notice",
@@ -1095,6 +1097,12 @@ std::map<holdfast::store::owner_id, nanos> server::held_until(std::string_view n
     if (!u.waits && u.process > 0 && u.lasts != never) all[u.owner] = world_.now() + u.lasts;
   }
   return all;
+}
+
+bool server::has(std::string_view name, const holdfast::store::owner_id& owner) {
+  const auto all = back_->users(name);
+  return std::any_of(all.begin(), all.end(),
+                     [&](const auto& u) { return !u.waits && u.owner == owner; });
 }
 
 bool server::has_user(std::string_view name) {

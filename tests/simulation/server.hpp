@@ -203,6 +203,7 @@ class server {
   /// The data that the server keeps for ever.
   std::string for_ever() { return back_->for_ever(); }
   std::string ends_too_early() { return back_->ends_too_early(); }
+  std::string left_of_queues() { return back_->left_of_queues(); }
   /// The server has just come back, perhaps with older data. A waiter in it may be gone, and its
   /// queue entry stays for as long as another thread of its session waits.
   void has_old_places(std::string_view name);
@@ -210,6 +211,8 @@ class server {
   std::map<int, std::size_t> users(std::string_view name);
   /// The holders of the name of which the server says how long they last, each until then.
   std::map<holdfast::store::owner_id, nanos> held_until(std::string_view name);
+  /// Whether that owner holds the name, as far as the server shows it.
+  bool has(std::string_view name, const holdfast::store::owner_id& owner);
   /// Whether the name is held, or has just been granted.
   bool has_user(std::string_view name);
   /// Whether the first waiter of that name fits beside the holders, as far as the server shows it.
@@ -226,6 +229,8 @@ class server {
   std::function<void(std::int64_t granted_at, bool was_silent)> on_end_of_a_holder{};
   /// Called when a client uses its connections in a forbidden way.
   std::function<void(const char* rule, std::string what)> on_violation{};
+  /// Called when the server notifies an owner of its grant.
+  std::function<void(const holdfast::store::notification& n)> on_news{};
   /// `by` is shown the effect of each command on the barrier of that name. It must outlive the
   /// server.
   void is_looked_at(std::string name, phase_book& by) { looked_at_[std::move(name)] = &by; }

@@ -882,6 +882,9 @@ TEST(conversation, knows_what_was_granted_answered_and_given_up) {
     EXPECT_TRUE(of.said.all_was_answered(1, "n", 0));
     EXPECT_FALSE(of.said.all_was_answered(1, "n", of.here.now() + 1)) << "before that time";
     EXPECT_EQ(of.said.asked("n", second_one), 1);
+    EXPECT_EQ(of.said.owners_of_several(1), 0);
+    (void)store->acquire_together(std::vector<named_command>{{"n", c}, {"m", c}});
+    EXPECT_EQ(of.said.owners_of_several(1), 1);
     c.verb = permits_verb::release;
     c.owner = first;
     (void)store->permits("n", c);
@@ -892,6 +895,60 @@ TEST(conversation, knows_what_was_granted_answered_and_given_up) {
   EXPECT_EQ(of.said.greatest_fence(1, "n", fence, 1), fence);
   EXPECT_EQ(of.said.greatest_fence(1, "n", fence, 2), std::nullopt) << "one store is no majority";
   EXPECT_EQ(of.said.greatest_fence(1, "n", fence + 1, 1), std::nullopt);
+}
+
+TEST(plan, of_a_fresh_seed_is_now_and_then_that_of_an_earlier_one) {
+  for (const auto earlier : {std::uint64_t{0}, newest_seeds, accounting_seeds, blended_seeds - 1}) {
+    EXPECT_EQ(number_of_its_plan(earlier), earlier);
+  }
+  int older = 0;
+  constexpr int all = 300;
+  for (std::uint64_t i = 0; i < all; ++i) {
+    const auto seed = fresh_seeds + i;
+    const auto number = number_of_its_plan(seed);
+    if (number == seed) continue;
+    ++older;
+    EXPECT_LT(number, accounting_seeds);
+    plan its = make_plan({seed, theme::locks});
+    EXPECT_EQ(its.seed, seed) << "the judges are those of the seed";
+    its.seed = number;
+    EXPECT_EQ(describe(its), describe(make_plan({number, theme::locks})));
+  }
+  EXPECT_GT(older, all / 5);
+  EXPECT_LT(older, all / 2);
+}
+
+TEST(scene, finds_a_grant_that_is_not_at_the_store) {
+  using namespace holdfast::store;
+  const auto rule_of_a = [](auto judge_it) {
+    plan p;
+    p.seed = blended_seeds;
+    p.names = {{}};
+    p.processes.resize(1);
+    scene of(p, false);
+    process& one = of.here.add_process();
+    const owner_id owner{1, 1};
+    of.here.start(one, "user", [&] {
+      const auto store = of.stores.front()->connect(one);
+      permits_command c{.verb = permits_verb::acquire, .owner = owner, .kind = kind::mutex};
+      c.lease_us = c.queue_lease_us = 1'000'000;
+      c.peer = store->inbox().peer();
+      (void)store->permits("n0", c);
+      judge_it(of, owner);
+    });
+    (void)of.here.run(10 * second);
+    return of.rules.found() ? of.rules.found()->rule : std::string();
+  };
+  const owner_id nobody{2, 2};
+  EXPECT_EQ(rule_of_a([](scene& of, owner_id owner) {
+              of.judge_grant(0, "n0", owner);
+              of.judge_news("n0", owner);
+            }),
+            "");
+  EXPECT_EQ(rule_of_a([&](scene& of, owner_id) { of.judge_grant(0, "n0", nobody); }),
+            "what a store has granted is there when the answer comes");
+  EXPECT_EQ(rule_of_a([&](scene& of, owner_id) { of.judge_news("n0", nobody); }),
+            "a store tells nobody of a grant that it has not made");
 }
 
 TEST(scene, finds_a_request_that_has_failed_and_was_carried_out) {

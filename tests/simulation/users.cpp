@@ -124,6 +124,30 @@ void scene::judge_refusal(std::size_t at, const std::string& name,
                  to_string(owner).substr(0, 4) + ": " + stores[at]->describe(name));
 }
 
+// Where nothing goes wrong, the answer does not come so late that the grant is over.
+void scene::judge_grant(std::size_t at, const std::string& name,
+                        const holdfast::store::owner_id& owner) {
+  const bool judged = whole.seed >= blended_seeds && punctual() && whole.others.empty() &&
+                      whole.store < store_kind::contenders && whole.about != theme::endings;
+  if (!judged || rules.was_taken(name) || said.has_given_up(owner)) return;
+  if (stores[at]->has(name, owner)) return;
+  rules.violated("what a store has granted is there when the answer comes",
+                 to_string(owner).substr(0, 4) + ": " + at_the_stores(name));
+}
+
+// Those that wait for a condition or a barrier are told of more than what they hold. A script tells
+// it before it writes its record.
+void scene::judge_news(const std::string& name, const holdfast::store::owner_id& owner) {
+  const bool judged =
+      whole.seed >= blended_seeds && whole.store < store_kind::scripts && !said.has_given_up(owner);
+  for (std::size_t i = 0; judged && i < whole.names.size(); ++i) {
+    const bool is_lock = name == name_of(i) && whole.names[i].kind < lock_kind::latch;
+    if (!is_lock || stores.front()->has(name, owner)) continue;
+    rules.violated("a store tells nobody of a grant that it has not made",
+                   to_string(owner).substr(0, 4) + ": " + at_the_stores(name));
+  }
+}
+
 // A process that uses no name, and has nothing at the store, has nothing to ask.
 void scene::watch_silence() {
   const bool judged = whole.seed >= accounting_seeds && whole.others.empty() && punctual() &&
