@@ -55,26 +55,31 @@ void disturb_a_queue(random_source& r, plan& p) {
   }
 }
 
-// Sessions queue for one name. What they want differs, some waits are short, and holders change
-// what they have.
+// Sessions queue for one name, or for some of which they may want all. What they want differs, some
+// waits are short, and holders change what they have.
 void queue_up(random_source& r, plan& p) {
   using style = step::style;
   using inside = step::inside;
-  static constexpr lock_kind kinds[] = {lock_kind::semaphore, lock_kind::shared, lock_kind::shared,
-                                        lock_kind::semaphore, lock_kind::mutex,  lock_kind::fair};
+  static constexpr lock_kind kinds[] = {lock_kind::semaphore, lock_kind::shared,
+                                        lock_kind::semaphore, lock_kind::shared,
+                                        lock_kind::mutex,     lock_kind::fair};
   set_up(p, 2 + r.below(3), r.between(500, 4000) * millisecond);
   auto kind = kinds[r.below(std::size(kinds))];
   if (p.about == theme::sessions && kind != lock_kind::shared) kind = lock_kind::mutex;
-  p.names = {{kind}};
+  p.names.assign(r.one_in(3) ? 2 + r.below(2) : 1, name_plan{kind});
+  const bool together = p.names.size() > 1;
   const bool permits = kind == lock_kind::semaphore;
-  if (permits) p.names[0].capacity = static_cast<std::uint32_t>(2 + r.below(3));
+  const auto capacity = static_cast<std::uint32_t>(2 + r.below(3));
+  for (auto& n : p.names) n.capacity = permits ? capacity : n.capacity;
   const nanos moment = r.between(100, 600) * millisecond;
   for (auto& one : p.processes) {
     one.max_bypass = r.one_in(2) ? 0 : 250;
     add_threads(r, one, 1 + r.below(3), [&] {
       step s{.think = r.one_in(3) ? 0 : r.between(0, moment)};
+      s.name = r.below(p.names.size());
+      s.several = together && r.one_in(3);
       s.hold = r.between(0, r.one_in(4) ? 5 * moment : moment);
-      if (permits) s.weight = static_cast<std::uint32_t>(1 + r.below(p.names[0].capacity));
+      if (permits) s.weight = static_cast<std::uint32_t>(1 + r.below(capacity));
       s.shared = kind == lock_kind::shared && r.one_in(2);
       if (r.one_in(4)) s.wait = r.between(moment / 20, 2 * moment);
       if (r.one_in(6)) s.stop_after = r.between(moment / 20, 2 * moment);
@@ -108,13 +113,14 @@ void lose_many(random_source& r, plan& p) {
 }
 
 // Answers are lost, and then a store is away for longer than a request is repeated; some calls wait
-// for as long.
+// for as long. No request arrives when it is over: it would leave an entry that nobody expects.
 void be_away_for_long(random_source& r, plan& p) {
   const nanos at = r.between(100, 3000) * millisecond;
   p.network.lose_reply = static_cast<unsigned>(200 + r.below(400));
-  p.network.delivers_late = r.one_in(2);
+  p.network.delivers_late = false;
   p.network.until = at;
-  p.faults = {{.what = r.one_in(3) ? goes_wrong::freeze : goes_wrong::cut,
+  const bool keeps_data = p.about != theme::items && p.about != theme::sessions;
+  p.faults = {{.what = keeps_data && r.one_in(3) ? goes_wrong::restart : goes_wrong::cut,
                .at = at,
                .length = (r.one_in(2) ? r.between(5, 40) : r.between(40, 130)) * second,
                .process = r.below(p.processes.size()),
@@ -129,7 +135,8 @@ void be_away_for_long(random_source& r, plan& p) {
 void fail_what_is_done(random_source& r, plan& p) {
   if (r.one_in(2)) make_calm(p);
   p.network.fail_done = static_cast<unsigned>(50 + r.below(300));
-  for (auto& one : p.processes) remain(one, r.between(20, 50) * second);
+  for (auto& one : p.processes)
+    give(one, {{.think = r.between(20, 50) * second, .how = step::style::standard}});
   p.for_each_step([&](step& s, const process_plan&) {
     if (r.one_in(2)) s.wait = r.one_in(2) ? 0 : s.wait;
     s.hold = std::min(s.hold, r.between(0, second));
@@ -155,7 +162,7 @@ void rely_on_late_answers(random_source& r, plan& p) {
   p.for_each_step([&](step& s, const process_plan& one) {
     s.think = r.one_in(2) ? 0 : r.between(0, one.lease / 4);
     s.hold = r.one_in(3) ? r.between(0, one.lease / 2) : r.between(one.lease / 2, 2 * one.lease);
-    s.forces = s.clashes = false;
+    s.forces = false;
     if (r.one_in(2)) s.wait = s.stop_after = never;
   });
 }
@@ -182,18 +189,15 @@ void mix_troubles(plan& p) {
                       std::any_of(p.processes.begin(), p.processes.end(),
                                   [](const auto& one) { return one.keep > 0; });
   if (p.about == theme::sessions && r.one_in(4)) return fail_what_is_done(r, p);
-  switch (r.below(10)) {
+  if (queues && r.one_in(p.about == theme::scripts ? 2 : 3)) return queue_up(r, p);
+  switch (r.below(8)) {
     case 0:
-    case 1:
-      if (queues) queue_up(r, p);
-      return;
-    case 2:
       if (!breaks) lose_many(r, p);
       return;
-    case 3:
+    case 1:
       if (!breaks) be_away_for_long(r, p);
       return;
-    case 4:
+    case 2:
       if (locks || is_redlock(p)) rely_on_late_answers(r, p);
       return;
     default:
