@@ -105,14 +105,14 @@ int holdfast_close(const void* handle, holdfast_error* why) {
     const call_under_way here(call_under_way::in::a_release);  // it may be a lease
     const auto closed = take_out(handle);
     if (!closed) refuse_handle("handle", handle);
-    closed->on_close();
+    closed->close();
   });
 }
 
 void holdfast_close_all(void) {
   const auto close_handles = [](closing which) {
     (void)guarded(nullptr, [&] {
-      for (const auto& closed : take_out(which)) closed->on_close();
+      for (const auto& closed : take_out(which)) closed->close();
     });
   };
   close_handles(closing::first);

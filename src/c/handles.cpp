@@ -52,6 +52,8 @@ registry& all() {
                            [] {
                              ++known->forks;
                              known->calls.reset();
+                             // Threads of the parent may be waiting for the other one.
+                             std::construct_at(&known->left);
                              known->mutex.unlock();
                            });
     return r;
@@ -91,13 +93,16 @@ std::shared_ptr<handle> found_in(const registry& r, const void* key) {
 
 }  // namespace
 
-std::shared_ptr<handle> look_up(const void* key) {
+std::shared_ptr<handle> look_up(const void* key, const std::function<bool(handle&)>& fits) {
   registry& r = all();
   const std::lock_guard guard{r.mutex};
-  return found_in(r, key);
+  auto found = found_in(r, key);
+  if (found && !fits(*found)) found.reset();
+  return found;
 }
 
 visit::visit(const void* key) : key_(key) {
+  if (key == nullptr) return;
   registry& r = all();
   const std::lock_guard guard{r.mutex};
   at_ = found_in(r, key);
@@ -117,18 +122,19 @@ visit::~visit() {
   r.left.notify_all();
 }
 
-void handle::await_visits() noexcept {
+void handle::close() noexcept {
+  on_close();
   registry& r = all();
   std::unique_lock guard{r.mutex};
   r.left.wait(guard, [&] { return visits_ <= visits_of_this_thread; });
 }
 
 std::shared_ptr<handle> take_out(const void* key) {
-  auto found = look_up(key);
-  if (!found) return nullptr;
   registry& r = all();
   const std::lock_guard guard{r.mutex};
-  return r.handles.erase(number_of(key)) == 1 ? found : nullptr;
+  auto found = found_in(r, key);
+  if (found) r.handles.erase(number_of(key));
+  return found;
 }
 
 std::vector<std::shared_ptr<handle>> take_out(closing which) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <holdfast/clock.hpp>
 #include <holdfast/error.hpp>
 #include <memory>
@@ -18,21 +19,18 @@ class handle {
   virtual ~handle() = default;
   handle(const handle&) = delete;
   handle& operator=(const handle&) = delete;
-  /// holdfast_close() was called; calls under way may still use the object.
-  virtual void on_close() noexcept {}
+  /// To be called when the object was taken out. Calls under way may still use the object, but
+  /// afterwards no visit of another thread is its last owner.
+  void close() noexcept;
   /// Whether holdfast_close_all() closes it before it ends the calls under way.
   virtual bool closes_first() const noexcept { return false; }
   /// Whether this process is a forked child, and the object was made before the fork(): none of its
   /// mutexes can be used.
   bool of_the_parent() const noexcept;
 
- protected:
-  /// For on_close(): waits for the other threads' visits. Afterwards none of them is the last
-  /// owner.
-  void await_visits() noexcept;
-
  private:
   friend class visit;
+  virtual void on_close() noexcept {}
   const unsigned born_;
   unsigned visits_ = 0;
 };
@@ -48,15 +46,18 @@ struct handle_of final : handle {
 /// Registers the object, and returns a key that no other handle has or had. The object stays
 /// registered until it is taken out.
 void* enter(std::shared_ptr<handle> what);
-/// Null if the key is unknown. In a forked child it throws errc::forked for keys of the parent.
-std::shared_ptr<handle> look_up(const void* key);
-/// The same, and removes the key. Null if the key is unknown.
+/// Null if the key is unknown, or the object does not fit. In a forked child it throws errc::forked
+/// for keys of the parent. `fits` may throw, too. A call that gets no object never is the last
+/// owner of one: it asks no store, and another thread may be closing the handle.
+std::shared_ptr<handle> look_up(const void* key, const std::function<bool(handle&)>& fits);
+/// Removes the key. Null if the key is unknown.
 std::shared_ptr<handle> take_out(const void* key);
 
 /// The use of an object by a call that asks no store. A thread that closes the handle meanwhile
 /// waits for the end of the visit, and then destroys the object, which may ask the store.
 class visit {
  public:
+  /// Of no object if the key is NULL or unknown.
   explicit visit(const void* key);
   ~visit();
   visit(const visit&) = delete;
@@ -111,11 +112,21 @@ class end_of_calls {
 [[noreturn]] void refuse(errc code, const std::string& what);
 [[noreturn]] void refuse_handle(const char* what, const void* key);
 
-/// The object; throws errc::invalid_argument if the key is NULL, closed, or of another type.
+/// The object; throws errc::invalid_argument if the key is NULL, closed, or of another type, and
+/// what `check` throws.
+template <class T, class Check>
+std::shared_ptr<T> get(const void* key, const char* what, const Check& check) {
+  const auto fits = [&check](handle& one) {
+    auto* const found = dynamic_cast<T*>(&one);
+    if (found != nullptr) check(*found);
+    return found != nullptr;
+  };
+  if (auto found = look_up(key, fits)) return std::static_pointer_cast<T>(std::move(found));
+  refuse_handle(what, key);
+}
 template <class T>
 std::shared_ptr<T> get(const void* key, const char* what) {
-  if (auto found = std::dynamic_pointer_cast<T>(look_up(key))) return found;
-  refuse_handle(what, key);
+  return get<T>(key, what, [](const T&) {});
 }
 
 template <class T>

@@ -114,7 +114,9 @@ void lease_handle::begin(watcher& w) const {
 
 std::shared_ptr<lease_handle> lease_of(const void* key) {
   if (key == nullptr) refuse_handle("lease", key);
-  if (auto found = std::dynamic_pointer_cast<lease_handle>(look_up(key))) return found;
+  const auto is_one = [](handle& h) { return dynamic_cast<lease_handle*>(&h) != nullptr; };
+  if (auto found = look_up(key, is_one))
+    return std::static_pointer_cast<lease_handle>(std::move(found));
   refuse(errc::not_owner, "the lease was released before, or the handle is no lease");
 }
 
@@ -166,7 +168,7 @@ extern "C" {
 int holdfast_lease_info_of(holdfast_lease* lease, holdfast_lease_info* info, holdfast_error* why) {
   return guarded(why, [&] {
     out_struct there(info, "info");
-    lease_of(lease)->read([&](held& l) {
+    lease_of(lease)->look([&](held& l) {
       const auto fences = l.fences();
       there->fence = fences.empty() ? 0 : fences.front();
       there->state = state_of(l.state());
@@ -181,7 +183,7 @@ int holdfast_lease_fences(holdfast_lease* lease, uint64_t* fences, uint32_t* cou
                           holdfast_error* why) {
   return guarded(why, [&] {
     auto& room = out(count, "count");
-    const auto found = lease_of(lease)->read([](held& l) { return l.fences(); });
+    const auto found = lease_of(lease)->look([](held& l) { return l.fences(); });
     const auto fits = room;
     room = static_cast<uint32_t>(found.size());
     if (fits < room)
@@ -192,7 +194,7 @@ int holdfast_lease_fences(holdfast_lease* lease, uint64_t* fences, uint32_t* cou
 }
 
 int holdfast_lease_check(holdfast_lease* lease, holdfast_error* why) {
-  return guarded(why, [&] { lease_of(lease)->read([](held& l) { l.check(); }); });
+  return guarded(why, [&] { lease_of(lease)->look([](held& l) { l.check(); }); });
 }
 
 int holdfast_lease_extend(holdfast_lease* lease, int64_t lease_ms, holdfast_error* why) {

@@ -104,12 +104,12 @@ class lease_handle final : public handle {
   template <class F>
   auto with(F&& use) {
     const call_under_way here(call_under_way::in::a_release);  // if the lease is closed meanwhile
-    const visit inside(*this);
+    const use_of_held inside(*this);
     return use(*held_);
   }
   /// The same for what is known without the store: others wait until `use` has returned.
   template <class F>
-  auto read(F&& use) {
+  auto look(F&& use) {
     const std::lock_guard guard{mutex_};
     require_present();
     return use(*held_);
@@ -137,13 +137,14 @@ class lease_handle final : public handle {
     const std::shared_ptr<prepared> event;
     std::optional<std::stop_callback<std::function<void()>>> callback{};
   };
-  /// A call under way.
-  class visit {
+  /// A call under way, which may ask the store. Unlike a visit, it does not hold up the thread that
+  /// closes the handle.
+  class use_of_held {
    public:
-    explicit visit(lease_handle& of) : of_(of) { of_.come(); }
-    visit(const visit&) = delete;
-    visit& operator=(const visit&) = delete;
-    ~visit() { of_.go(); }
+    explicit use_of_held(lease_handle& of) : of_(of) { of_.come(); }
+    use_of_held(const use_of_held&) = delete;
+    use_of_held& operator=(const use_of_held&) = delete;
+    ~use_of_held() { of_.go(); }
 
    private:
     lease_handle& of_;

@@ -115,10 +115,11 @@ int holdfast_limiter_take(holdfast_limiter* limiter, uint64_t n, const holdfast_
   const int wrong = guarded(why, [&] {
     w = read(how);
     if (!w.to) return;
-    const auto of = get<limiter_handle>(limiter, "limiter");
+    const visit here(limiter);
+    auto& of = here.as<limiter_handle>("limiter");
     // So that the event needs no memory later.
     const auto decided = std::make_shared<holdfast_decision>();
-    begin(async_take(of->itself, n, key_of(key, parts), w.limit, w.stop), w,
+    begin(async_take(of.itself, n, key_of(key, parts), w.limit, w.stop), w,
           [decided](holdfast::rate_decision&& d, event_of& e) {
             put_decision(*decided, d);
             e.number = decided->taken;

@@ -255,13 +255,15 @@ int acquire_as(holdfast_lock* lock, const request& r, const holdfast_wait* how,
                holdfast_lease** lease, holdfast_error* why) {
   return guarded(why, [&]() -> status {
     const auto w = read(how);
-    const auto from = get<lock_handle>(lock, "lock");
-    from->require(r);
     if (w.to) {
-      from->begin_acquire(r, w);
+      const visit here(lock);
+      auto& from = here.as<lock_handle>("lock");
+      from.require(r);
+      from.begin_acquire(r, w);
       return done{};
     }
     auto& there = out(lease, "lease");
+    const auto from = get<lock_handle>(lock, "lock", [&](const lock_handle& l) { l.require(r); });
     auto found = from->acquire(r, w);
     if (!found) return w.in_vain("acquire", from->what());
     give(&there, std::make_shared<lease_handle>(std::move(found), from->session_of_leases()));
@@ -349,8 +351,9 @@ int holdfast_election_observe(holdfast_lock* election, holdfast_leaders** leader
                               holdfast_error* why) {
   return guarded(why, [&] {
     auto& there = out(leaders, "leaders");
-    const auto of = get<election_lock>(election, "election");
-    give(&there, std::make_shared<leaders_handle>(of->itself.observe(), of->what()));
+    const visit here(election);
+    auto& of = here.as<election_lock>("election");
+    give(&there, std::make_shared<leaders_handle>(of.itself.observe(), of.what()));
   });
 }
 
@@ -358,6 +361,7 @@ int holdfast_leaders_next(holdfast_leaders* leaders, const holdfast_wait* how,
                           holdfast_leader* leader, holdfast_error* why) {
   return guarded(why, [&]() -> holdfast::status {
     const auto w = read(how);
+    const visit here(w.to ? leaders : nullptr);
     const auto from = get<leaders_handle>(leaders, "leaders");
     if (w.to) {
       begin_next(from, w);
@@ -385,13 +389,14 @@ int holdfast_multi_lock(const holdfast_member* members, uint32_t count, holdfast
   return guarded(why, [&] {
     auto& there = out(lock, "lock");
     require_array(members, count, "members");
+    std::deque<visit> visited;
     std::vector<holdfast::multi_member> all;
     all.reserve(count);
     for (uint32_t i = 0; i < count; ++i) {
       const request r{members[i].shared != 0, members[i].permits};
-      const auto from = get<lock_handle>(members[i].lock, "member");
-      from->require(r);
-      all.push_back(from->member(r));
+      auto& from = visited.emplace_back(members[i].lock).as<lock_handle>("member");
+      from.require(r);
+      all.push_back(from.member(r));
     }
     give(&there, std::make_shared<joint_lock<holdfast::multi_lock>>(std::move(all)));
   });

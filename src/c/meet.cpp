@@ -41,7 +41,7 @@ namespace {
 class condition_wait {
  public:
   explicit condition_wait(void* key) : of_(lease_of(key)), key_(key) {
-    of_->read([](held& l) {
+    of_->look([](held& l) {
       if (!as_single(l).of_a_mutex())
         refuse(errc::not_owner, "the lease does not belong to a mutex");
     });
@@ -163,6 +163,7 @@ int begin_or_await(holdfast_barrier* barrier, const holdfast_wait* how, holdfast
                    pending<done> (*start)(holdfast::barrier&, wait_limit, std::stop_token)) {
   return guarded(why, [&]() -> status {
     auto w = read(how);
+    const visit here(w.to ? barrier : nullptr);
     const auto of = get<barrier_handle>(barrier, "barrier");
     of->waits.also_end(w);
     auto what = start(of->itself, w.limit, w.stop);
@@ -195,6 +196,7 @@ int holdfast_latch_count_down(holdfast_latch* latch, uint32_t n, const holdfast_
                               holdfast_error* why) {
   return guarded(why, [&] {
     const auto w = read(how);
+    const visit here(w.to ? latch : nullptr);
     const auto of = get<latch_handle>(latch, "latch");
     w.to ? begin(async_count_down(of->itself, n), w) : of->itself.count_down(n);
   });
@@ -203,6 +205,7 @@ int holdfast_latch_count_down(holdfast_latch* latch, uint32_t n, const holdfast_
 int holdfast_latch_wait(holdfast_latch* latch, const holdfast_wait* how, holdfast_error* why) {
   return guarded(why, [&]() -> holdfast::status {
     const auto w = read(how);
+    const visit here(w.to ? latch : nullptr);
     const auto of = get<latch_handle>(latch, "latch");
     if (w.to) {
       begin(async_wait(of->itself, w.limit, w.stop), w);
@@ -244,6 +247,7 @@ int holdfast_barrier_arrive_within(holdfast_barrier* barrier, const holdfast_wai
                                    holdfast_arrival** arrival, holdfast_error* why) {
   return guarded(why, [&]() -> holdfast::status {
     auto w = read(how);
+    const visit here(w.to ? barrier : nullptr);
     const auto of = get<barrier_handle>(barrier, "barrier");
     of->waits.also_end(w);
     if (!w.to) (void)out(arrival, "arrival");
@@ -265,6 +269,7 @@ int holdfast_barrier_wait(holdfast_barrier* barrier, holdfast_arrival* arrival,
                           const holdfast_wait* how, holdfast_error* why) {
   return guarded(why, [&]() -> holdfast::status {
     const auto w = read(how);
+    const visit here(w.to ? barrier : nullptr);
     const auto of = get<barrier_handle>(barrier, "barrier");
     const auto mine = get<arrival_handle>(arrival, "arrival");
     if (mine->at != of)
@@ -302,6 +307,7 @@ int holdfast_condition_wait(holdfast_condition* condition, holdfast_lease* lease
                             const holdfast_wait* how, uint32_t* notified, holdfast_error* why) {
   return guarded(why, [&] {
     const auto w = read(how);
+    const visit here(w.to ? condition : nullptr);
     const auto of = get<condition_handle>(condition, "condition");
     if (w.to) {
       begin_condition_wait(of, condition_wait(lease), w);

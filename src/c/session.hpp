@@ -8,8 +8,6 @@ namespace holdfast::c_abi {
 
 struct session_handle final : handle {
   explicit session_handle(session s) : itself(std::move(s)) {}
-  void on_close() noexcept override { await_visits(); }
-
   const session itself;
 };
 

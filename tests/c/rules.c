@@ -6,6 +6,7 @@
  * - rules URL --hangs: calls of a server that the caller stops and resumes, when told to.
  * - rules URL --unconfirmed: the same for a lease that is closed without its answer.
  * - rules URL --closes-sessions: the same for sessions with such leases, in use by other threads.
+ * - rules URL --closes-idle-locks: the same for locks that linger, in use by other threads.
  * - rules URL --ends-in-release, --ends-in-close, --ends-in-extend: the same while the end of the
  *   program waits.
  * - rules --layout: prints sizes and offsets of the structs, for the bindings' tests. */
@@ -2060,8 +2061,13 @@ static int a_close_without_the_answer(void) {
 
 struct session_in_use {
   holdfast_session* session;
+  /* NULL, or made with the session, which is closed already and ends with them. */
+  holdfast_barrier* barrier;
+  holdfast_condition* condition;
+  holdfast_limiter* limiter;
+  holdfast_queue* queue;
   pthread_t closer, user;
-  int is_closed;
+  int closes, is_closed;
 };
 
 static void* uses(void* of) {
@@ -2077,9 +2083,27 @@ static void* uses(void* of) {
   return NULL;
 }
 
+/* The same for calls with a queue, which do not begin. */
+static void* uses_with_a_queue(void* of) {
+  struct session_in_use* const mine = of;
+  const int wrong = HOLDFAST_INVALID_ARGUMENT;
+  const holdfast_wait how = told_to(mine->queue, 1);
+  const holdfast_part part = {"client", NULL};
+  for (int more = 1000; more > 0; more -= __atomic_load_n(&mine->closes, __ATOMIC_ACQUIRE)) {
+    CHECK(holdfast_barrier_wait(mine->barrier, NULL, &how, NULL) == wrong);
+    CHECK(holdfast_condition_wait(mine->condition, NULL, &how, NULL, NULL) == wrong);
+    CHECK(holdfast_limiter_take(mine->limiter, 1, &part, 1, &how, NULL, NULL) == wrong);
+  }
+  return NULL;
+}
+
 static void* closes_session(void* of) {
   struct session_in_use* const mine = of;
-  CHECK(holdfast_close(mine->session, NULL) == HOLDFAST_OK);
+  const void* const all[] = {mine->barrier, mine->condition, mine->limiter};
+  __atomic_store_n(&mine->closes, 1, __ATOMIC_RELEASE);
+  if (mine->queue == NULL) CHECK(holdfast_close(mine->session, NULL) == HOLDFAST_OK);
+  for (int i = 0; i < 3 && mine->queue != NULL; ++i)
+    CHECK(holdfast_close(all[i], NULL) == HOLDFAST_OK);
   __atomic_store_n(&mine->is_closed, 1, __ATOMIC_RELEASE);
   return NULL;
 }
@@ -2089,6 +2113,8 @@ static int a_close_of_sessions_in_use(void) {
   enum { count = 16 };
   static struct session_in_use all[count];
   const holdfast_lock_options given = {.size = sizeof given, .unconfirmed_release = 1};
+  const char* const by[] = {"client"};
+  const holdfast_rule rule = {.tokens = 1, .per_us = hour_us, .by = by, .by_count = 1};
   holdfast_lock* locks[count] = {NULL};
   holdfast_lease* leases[count] = {NULL};
   for (int i = 0; i < count; ++i) {
@@ -2097,7 +2123,14 @@ static int a_close_of_sessions_in_use(void) {
     OK(holdfast_open(url, &options, &all[i].session, &why));
     OK(holdfast_mutex(all[i].session, name, &given, &locks[i], &why));
     leases[i] = taken(locks[i]);
-    CHECK(pthread_create(&all[i].user, NULL, uses, &all[i]) == 0);
+    if (i % 2 == 1) {
+      OK(holdfast_queue_open(&all[i].queue, NULL, &why));
+      OK(holdfast_barrier_open(all[i].session, "b", 1, 0, &all[i].barrier, &why));
+      OK(holdfast_condition_open(all[i].session, "c", &all[i].condition, &why));
+      OK(holdfast_limiter_open(all[i].session, "l", &rule, 1, 0, &all[i].limiter, &why));
+      OK(holdfast_close(all[i].session, &why));
+    }
+    CHECK(pthread_create(&all[i].user, NULL, i % 2 == 1 ? uses_with_a_queue : uses, &all[i]) == 0);
   }
   in_turn("held");
   for (int i = 0; i < count; ++i) {
@@ -2109,6 +2142,63 @@ static int a_close_of_sessions_in_use(void) {
   for (int i = 0; i < count; ++i) CHECK(!__atomic_load_n(&all[i].is_closed, __ATOMIC_ACQUIRE));
   in_turn("closed");
   for (int i = 0; i < count; ++i) CHECK(pthread_join(all[i].closer, NULL) == 0);
+  return 0;
+}
+
+struct lock_in_use {
+  holdfast_lock* lock;
+  pthread_t closers[2], user;
+  int closed, refused; /* how many of the closers */
+};
+
+/* Makes calls that are refused, until the lock is closed. */
+static void* misuses(void* of) {
+  struct lock_in_use* const mine = of;
+  const holdfast_member twice[2] = {{.lock = mine->lock}, {.lock = mine->lock}};
+  holdfast_lock* lock = NULL;
+  holdfast_lease* lease = NULL;
+  int code = HOLDFAST_UNSUPPORTED;
+  while (code == HOLDFAST_UNSUPPORTED) {
+    code = holdfast_acquire_shared(mine->lock, NULL, &lease, NULL);
+    CHECK(holdfast_acquire(mine->lock, NULL, NULL, NULL) == HOLDFAST_INVALID_ARGUMENT);
+    CHECK(holdfast_multi_lock(twice, 2, &lock, NULL) == HOLDFAST_INVALID_ARGUMENT);
+    CHECK(holdfast_mutex((void*)mine->lock, "m", NULL, &lock, NULL) == HOLDFAST_INVALID_ARGUMENT);
+  }
+  CHECK(code == HOLDFAST_INVALID_ARGUMENT);
+  return NULL;
+}
+
+static void* closes_lock(void* of) {
+  struct lock_in_use* const mine = of;
+  const int code = holdfast_close(mine->lock, NULL);
+  CHECK(code == HOLDFAST_OK || code == HOLDFAST_INVALID_ARGUMENT);
+  __atomic_add_fetch(code == HOLDFAST_OK ? &mine->closed : &mine->refused, 1, __ATOMIC_ACQ_REL);
+  return NULL;
+}
+
+/* The end of each lock waits for the answer of the server. Calls that are refused do not. */
+static int a_close_of_idle_locks_in_use(void) {
+  enum { count = 16 };
+  static struct lock_in_use all[count];
+  const holdfast_lock_options stays = {.size = sizeof stays, .linger_us = hour_us};
+  OK(holdfast_open(url, &options, &store, &why));
+  for (int i = 0; i < count; ++i) {
+    char name[8];
+    (void)snprintf(name, sizeof name, i == 0 ? "m" : "m%d", i);
+    OK(holdfast_mutex(store, name, &stays, &all[i].lock, &why));
+    OK(holdfast_release(taken(all[i].lock), NULL, &why));
+    CHECK(pthread_create(&all[i].user, NULL, misuses, &all[i]) == 0);
+  }
+  in_turn("held");
+  for (int i = 0; i < 2 * count; ++i)
+    CHECK(pthread_create(&all[i / 2].closers[i % 2], NULL, closes_lock, &all[i / 2]) == 0);
+  for (int i = 0; i < count; ++i) CHECK(pthread_join(all[i].user, NULL) == 0);
+  for (int i = 0; i < count; ++i)
+    while (!__atomic_load_n(&all[i].refused, __ATOMIC_ACQUIRE)) (void)sched_yield();
+  for (int i = 0; i < count; ++i) CHECK(!__atomic_load_n(&all[i].closed, __ATOMIC_ACQUIRE));
+  in_turn("closed");
+  for (int i = 0; i < 2 * count; ++i) CHECK(pthread_join(all[i / 2].closers[i % 2], NULL) == 0);
+  for (int i = 0; i < count; ++i) CHECK(all[i].closed == 1 && all[i].refused == 1);
   return 0;
 }
 
@@ -2211,6 +2301,7 @@ int main(int argc, char** argv) {
   if (strcmp(argv[2], "--ends-in-release") == 0)
     return an_end_while_a_thread_gives_up_its_lease(releases);
   if (strcmp(argv[2], "--closes-sessions") == 0) return a_close_of_sessions_in_use();
+  if (strcmp(argv[2], "--closes-idle-locks") == 0) return a_close_of_idle_locks_in_use();
   if (strcmp(argv[2], "--ends-in-close") == 0)
     return an_end_while_a_thread_gives_up_its_lease(closes);
   if (strcmp(argv[2], "--ends-in-extend") == 0)

@@ -108,6 +108,10 @@ TEST(c_library, closes_a_session_in_the_call_that_was_told_to_while_the_server_h
   expect_to_survive_a_stop("--closes-sessions", "10s", "closed");
 }
 
+TEST(c_library, closes_an_idle_lock_in_the_call_that_was_told_to_while_the_server_hangs) {
+  expect_to_survive_a_stop("--closes-idle-locks", "10s", "closed");
+}
+
 TEST(c_library, waits_at_the_end_for_another_thread_that_releases_its_lease) {
   expect_to_survive_a_stop("--ends-in-release", "60s", "ends");
 }
