@@ -147,7 +147,7 @@ class Lease extends Handle {
   }
 
   async release() {
-    if (this._waits > 0) throw new errors.NotOwner('a wait for a condition has the lease', {operation: 'release'});
+    if (this._waits > 0) throw new errors.NotOwner('a wait for a condition has the lease', {operation: 'release', leaseGone: true});
     const mine = super._disown();
     known.add(this._known);  // if the thread ends before the call has begun, the lease is released
     try {

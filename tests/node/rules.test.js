@@ -316,7 +316,7 @@ for (const [store, urlOf] of Object.entries(STORES)) {
         waiting.catch(() => {});
         if (releaseFirst && !await releasing.catch((why) => why)) continue;
         await there.mutex('m').with(async () => {
-          await assert.rejects(lease.release(), holdfast.NotOwner);
+          await assert.rejects(lease.release(), (why) => why instanceof holdfast.NotOwner && why.leaseGone);
           await condition.notifyAll();
         });
         assert.equal(await waiting, true);

@@ -1,11 +1,15 @@
 """Errors, and arguments that are refused."""
 import asyncio
+import copy
+import gc
+import pickle
 import socket
 import tempfile
 import unittest
 
 import holdfast
 from holdfast import _abi
+from helpers import on_another_thread
 from stores import OnAStore, Redis
 
 
@@ -45,6 +49,39 @@ class Errors(OnAStore):
         self.here.close()
         with self.assertRaises(holdfast.InvalidArgument):
             self.here.mutex("m")
+
+    def test_an_object_of_the_library_cannot_be_copied_or_pickled(self):
+        shared, semaphore, barrier = self.here.shared_mutex("rw"), self.here.semaphore("s", 2), self.here.barrier("b", 1)
+        lock, election, lease = self.here.mutex("m"), self.here.election("e"), self.here.mutex("m").acquire()
+        for one in (self.here, lock, lease, shared, shared.shared(), semaphore, semaphore.permits(2), self.here.latch("l", 1), barrier,
+                    barrier.arrive(), self.here.condition("c"), election, election.observe(), self.here.limiter("r", holdfast.Rule(1)),
+                    holdfast.multi_lock(lock), holdfast.redlock([self.here], "q"), holdfast.Stop()):
+            for way in (copy.copy, copy.deepcopy, pickle.dumps, lambda it: pickle.dumps(it, 0)):
+                with self.assertRaisesRegex(TypeError, f"^{type(one).__name__}: its handle belongs to one object of one process: "):
+                    way(one)
+        gc.collect()
+        lease.release()
+        self.here.show("m")
+
+    def test_an_error_can_be_passed_to_another_process(self):
+        with self.here.mutex("kind"), self.assertRaises(holdfast.KindMismatch) as raised:
+            self.there.semaphore("kind", 3).acquire(0)
+        passed = pickle.loads(pickle.dumps(raised.exception))
+        self.assertIs(type(passed), holdfast.KindMismatch)
+        self.assertEqual((passed.args, vars(passed)), (raised.exception.args, vars(raised.exception)))
+
+    def test_true_and_false_are_no_times(self):
+        mutex, limiter, condition = self.here.mutex("m"), self.here.limiter("r", holdfast.Rule(1)), self.here.condition("c")
+        options = holdfast.LockOptions
+        with self.here.mutex("held").acquire() as lease:
+            for given in (True, False):
+                for what in (lambda: mutex.acquire(given), lambda: mutex.try_acquire(given), lambda: self.here.mutex("m", given).acquire(),
+                             lambda: on_another_thread(lambda: mutex.acquire(given)), lambda: limiter.take(timeout=given),
+                             lambda: asyncio.run(mutex.acquire_async(given)), lambda: self.here.latch("l", 1).wait(given),
+                             lambda: condition.wait(lease, given), lambda: limiter.reserve(1, given), lambda: lease.extend(given),
+                             lambda: self.here.mutex("m", options=options(lease=given)), lambda: self.open(lease=given)):
+                    with self.assertRaisesRegex(TypeError, " must be a number of seconds, and is of the type bool$"):
+                        what()
 
     def test_numbers_that_do_not_fit_are_refused_and_not_truncated(self):
         large = 2**32

@@ -323,7 +323,7 @@ def text_or_none(words: object, what: str) -> bytes | None:
 
 
 def seconds_of(given: typing.Any, what: str) -> float:
-    if not isinstance(given, numbers.Real):
+    if isinstance(given, bool) or not isinstance(given, numbers.Real):  # acquire(True) of another library waits without a limit
         raise wrong(what, "a number of seconds", given)
     try:
         return float(given)

@@ -43,6 +43,11 @@ class Handle:
     def __del__(self) -> None:
         self.close()
 
+    def __reduce_ex__(self, _: typing.SupportsIndex) -> typing.NoReturn:
+        """A copy would close the handle a second time. In another process its number is that of another object."""
+        raise TypeError(f"{type(self).__name__}: its handle belongs to one object of one process: threads share the object, and another "
+                        "process opens a session of its own")
+
 
 class Stop(Handle):
     """Cancels all waits that were given this object. Any thread may request it."""
@@ -131,7 +136,7 @@ one_try: typing.Final = ctypes.byref(_abi.Wait(timeout_ns=_abi.ONE_TRY))
 
 def blocking(timeout: float | None, stop: Stop | None) -> typing.Any:
     """A pointer to a holdfast_wait that blocks the calling thread."""
-    if stop is None and timeout in (None, 0):
+    if stop is None and (timeout is None or timeout == 0 and not isinstance(timeout, bool)):
         return None if timeout is None else one_try
     return ctypes.byref(_abi.Wait(timeout_ns=_abi.nanoseconds(timeout),
                                   stop=None if stop is None else _abi.one_of(stop, Stop, "stop").opened()))
