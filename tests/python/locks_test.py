@@ -9,7 +9,7 @@ import unittest.mock
 
 import holdfast
 from holdfast import _abi
-from helpers import await_waiters
+from helpers import await_waiters, on_another_thread
 from stores import REPOSITORY, OnAStore, on_each_store
 
 
@@ -194,6 +194,16 @@ class LeadersRules(OnAStore):
             with self.here.election("e") as leadership:
                 self.assertEqual((await seen.next_async()).term, leadership.fence)
         asyncio.run(cancel())
+
+    def test_a_wait_of_a_thread_returns_the_leader_also_if_another_thread_closes_the_object_meanwhile(self):
+        seen = self.here.election("e").observe()
+        begin = seen._begin
+
+        def closed_at_its_end(*arguments):
+            begin(*arguments)
+            seen.close()
+        with self.here.election("e") as leadership, unittest.mock.patch.object(seen, "_begin", closed_at_its_end):
+            self.assertEqual(on_another_thread(seen.next).term, leadership.fence)
 
     def test_many_waits_for_leaders_need_no_threads(self):
         async def wait():

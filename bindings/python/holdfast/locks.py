@@ -362,18 +362,23 @@ class Leaders(_waits.Handle):
         """Waits for the leader after the one that was returned last. Raises TimedOut, Cancelled. Polls about twice a second."""
         missed = self._found()
         if missed is None:
-            _waits.wait(self._begin, timeout, stop, to_its_end=True)
-            missed = self._found()
+            there = _abi.LeaderText()
+            _waits.wait(lambda how: self._begin(how, there), timeout, stop, to_its_end=True)
+            missed = self._new(there) or self._found()
         assert missed is not None
         return missed
 
-    def _begin(self, how: typing.Any) -> None:
-        call(functions.leaders_next, self._handle, how, ctypes.byref(_abi.LeaderText()))
+    def _begin(self, how: typing.Any, there: _abi.LeaderText | None = None) -> None:
+        """Only a call that blocks its thread writes to `there`. Another thread may close this object meanwhile."""
+        call(functions.leaders_next, self._handle, how, ctypes.byref(there or _abi.LeaderText()))
 
     def _found(self) -> Leader | None:
         """The leader that was found last, if it has not been returned yet. An interrupted call may have found it."""
         found = _abi.LeaderText()
         call(functions.leaders_found, self._handle, ctypes.byref(found))
+        return self._new(found)
+
+    def _new(self, found: _abi.LeaderText) -> Leader | None:
         if found.term in (0, self._told):
             return None
         self._told = found.term
