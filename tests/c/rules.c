@@ -2089,7 +2089,7 @@ static void* uses_with_a_queue(void* of) {
   const int wrong = HOLDFAST_INVALID_ARGUMENT;
   const holdfast_wait how = told_to(mine->queue, 1);
   const holdfast_part part = {"client", NULL};
-  for (int more = 1000; more > 0; more -= __atomic_load_n(&mine->closes, __ATOMIC_ACQUIRE)) {
+  for (int more = 50; more > 0; more -= __atomic_load_n(&mine->closes, __ATOMIC_ACQUIRE)) {
     CHECK(holdfast_barrier_wait(mine->barrier, NULL, &how, NULL) == wrong);
     CHECK(holdfast_condition_wait(mine->condition, NULL, &how, NULL, NULL) == wrong);
     CHECK(holdfast_limiter_take(mine->limiter, 1, &part, 1, &how, NULL, NULL) == wrong);
