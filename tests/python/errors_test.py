@@ -5,10 +5,10 @@ import gc
 import pickle
 import socket
 import tempfile
-import unittest
+import unittest.mock
 
 import holdfast
-from holdfast import _abi
+from holdfast import _abi, _waits
 from helpers import on_another_thread
 from stores import OnAStore, Redis
 
@@ -130,6 +130,14 @@ class Errors(OnAStore):
             self.assertNotRegex(str(raised.exception), "secret|4217")
         with self.assertRaisesRegex(TypeError, r"^key\['c'\] must be of the type str, and is of the type int$"):
             limiter.try_take(1, {"c": 4217})
+
+    def test_a_call_with_an_argument_of_a_wrong_type_waits_for_nothing(self):
+        limiter, barrier, seen = self.here.limiter("r", holdfast.Rule(1)), self.here.barrier("b", 1), self.here.election("e").observe()
+        for what in (lambda: limiter.take("4217"), lambda: limiter.take(timeout="4217"), lambda: barrier.arrive("4217"),
+                     lambda: barrier.arrive_and_wait(stop=4217), lambda: seen.next("4217")):
+            with unittest.mock.patch.object(_waits, "_take_the_end") as waits, self.assertRaises(TypeError):
+                what()
+            waits.assert_not_called()
 
     def test_a_struct_refuses_a_number_as_a_text(self):
         texts = [(kind, name) for kind in _abi.IN_C.values() for name, of in kind._fields_ if of is _abi.c_char_p]

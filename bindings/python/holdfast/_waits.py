@@ -204,7 +204,7 @@ def wait_seeing_signals(start: Starts, timeout: float | None, stop: Stop | None,
             queue.next(came)
     except BaseException as why:  # a signal handler may raise any exception
         own.request()
-        if to_its_end and (begun or not isinstance(why, errors.Error)):
+        if to_its_end and (begun or not isinstance(why, (errors.Error, TypeError))):
             _take_the_end(queue, poll, came)
         raise
     else:
