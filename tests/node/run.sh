@@ -4,4 +4,4 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 NODE_PATH="$1/node_modules"
 export NODE_PATH
-exec node --test "$here/rules.test.js" "$here/package.test.mjs"
+exec node --test "$here/rules.test.js" "$here/using.test.js" "$here/package.test.mjs"
