@@ -58,6 +58,7 @@ foreach(store IN LISTS absent)
   string(APPEND HOLDFAST_STORE_FACTS "set(holdfast_${store}_NOT_FOUND_MESSAGE \"${reason}\")\n")
 endforeach()
 
+list(JOIN components ", " HOLDFAST_COMPONENTS_NAMED)
 configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/holdfast-config.cmake.in"
   "${PROJECT_BINARY_DIR}/holdfast-config.cmake" INSTALL_DESTINATION "${HOLDFAST_PACKAGE_DIR}")
 # Before 1.0 a minor version may change the contract.
