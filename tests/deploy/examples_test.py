@@ -146,7 +146,9 @@ class Examples(unittest.TestCase):
         self.until(lambda: self.waiters("importer") == 1)
         first.kill()
         self.until(lambda: self.done() == ["first began", "second began"])
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/") as answer:
+        # The kubelet asks for the address of the pod.
+        probe = urllib.request.Request(f"http://127.0.0.1:{port}/", headers={"Host": "10.1.2.3:8080", "User-Agent": "kube-probe/1.30"})
+        with urllib.request.urlopen(probe, timeout=BOUND) as answer:
             self.assertEqual((answer.status, json.load(answer)["leader"]["pid"]), (200, second.pid))
         second.terminate()
         second.wait()
