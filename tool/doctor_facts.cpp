@@ -249,7 +249,11 @@ void judge_memcached(judge& j) {
 }
 
 void judge_zookeeper(judge& j) {
-  if (!j.value("server").empty()) j.add(severity::ok, "server", "connected to " + j.text("server"));
+  if (const std::string server = j.text("server"); !server.empty()) {
+    j.add(severity::ok, "server", "connected to " + server);
+    j.add(severity::note, "version", "ZooKeeper does not tell its clients which version it is",
+          "echo srvr | nc HOST PORT, with the host and the port of that server");
+  }
   if (j.number("session_ms") == j.number("session_ms_asked")) return;
   j.add(severity::warning, "session",
         "the server made the session " + j.text("session_ms") + " ms long, and the URL asks for " +

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <holdfast/async.hpp>
 #include <holdfast/latch.hpp>
 #include <holdfast/mutex.hpp>
 #include <utility>
@@ -144,7 +145,12 @@ findings probes::rights() {
   if (!session_.can().latch) return found;
   found.push_back(tried("counts down a latch", [&] {
     latch l{session_, name_ + ":latch", 1};
-    l.count_down();
+    try {
+      l.count_down();
+    } catch (const error&) {  // the store may have counted
+      (void)async_remove(l).future().get();
+      throw;
+    }
     l.remove();
   }));
   return found;
@@ -190,11 +196,10 @@ findings probes::notifications(const std::function<session(decorator)>& another)
   held = {};
   const boot_time taken = got.get();
   if (taken == forever) {
-    return {{severity::problem,
-             "notifications",
+    return {{severity::problem, "notifications",
              "a waiter did not get a lock that was released; it waited for " +
                  format_short_time(longest_hand_over),
-             {},
+             "look at the load of the server and of this machine, and run doctor again",
              exit_code::unavailable}};
   }
   if (watch.saw_one()) {

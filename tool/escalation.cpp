@@ -71,6 +71,15 @@ nanoseconds default_kill_after(nanoseconds lease) noexcept {
   return std::min<nanoseconds>(5s, lease / 3);
 }
 
+nanoseconds certain_length(nanoseconds ttl, nanoseconds remaining) noexcept {
+  return remaining < ttl - ttl / 3 ? remaining : ttl;
+}
+
+nanoseconds grace_of(const run_options& o, nanoseconds lease) noexcept {
+  const nanoseconds asked = o.kill_after.value_or(default_kill_after(lease));
+  return o.on_lost == on_lost::term ? std::min(asked, lease / 3) : asked;
+}
+
 namespace {
 
 /// Rounds up to a value that format_duration prints without loss: a smaller value would not be

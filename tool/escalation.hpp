@@ -64,6 +64,15 @@ std::chrono::nanoseconds slack_for(std::chrono::nanoseconds lease) noexcept;
 /// The default of --kill-after.
 std::chrono::nanoseconds default_kill_after(std::chrono::nanoseconds lease) noexcept;
 
+/// How long the lease is after a renewal: where the store's session ends sooner, what was left of
+/// it. Call it when the lease has just been renewed.
+std::chrono::nanoseconds certain_length(std::chrono::nanoseconds ttl,
+                                        std::chrono::nanoseconds remaining) noexcept;
+
+/// From TERM to KILL. If a lost lock leads to TERM, at most a third of the lease: two thirds are
+/// for renewals.
+std::chrono::nanoseconds grace_of(const run_options& o, std::chrono::nanoseconds lease) noexcept;
+
 /// Empty if these times can be kept, otherwise the problem, with the nearest possible times.
 /// `watchdog` is systemd's time-out for a keep-alive; zero if there is none.
 std::string impossible_times(const run_options& o, std::chrono::nanoseconds watchdog);

@@ -13,7 +13,9 @@ using json = nlohmann::ordered_json;
 json document() { return {{"schema", 1}}; }
 
 /// Text from a store may not be UTF-8, and must not make us fail.
-std::string dumped(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace); }
+std::string dumped(const json& j) {
+  return escaped_json(j.dump(-1, ' ', false, json::error_handler_t::replace));
+}
 std::string line(const json& j) { return dumped(j) + '\n'; }
 
 /// Unknown values are absent.

@@ -50,7 +50,7 @@ std::string json_line(level l, std::string_view event, std::string_view text, co
                               {"message", text}};
   for (const field& f : more)
     std::visit([&](const auto& value) { line[std::string(f.key)] = value; }, f.value);
-  return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
+  return escaped_json(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)) + '\n';
 }
 
 std::size_t columns_of_terminal(int fd) {

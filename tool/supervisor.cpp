@@ -23,12 +23,8 @@ namespace {
 /// A busy machine is late by less.
 constexpr std::chrono::nanoseconds shortest_pause = 500ms;
 
-std::chrono::nanoseconds grace_of(const run_options& o) {
-  return o.kill_after.value_or(default_kill_after(o.take.ttl));
-}
-
-escalation::terms terms_of(const run_options& o) {
-  return {o.on_lost, grace_of(o), slack_for(o.take.ttl),
+escalation::terms terms_of(const run_options& o, std::chrono::nanoseconds lease) {
+  return {o.on_lost, grace_of(o, lease), slack_for(lease),
           saturated_add(boot_clock::now(), o.max_run)};
 }
 
@@ -37,8 +33,9 @@ escalation::terms terms_of(const run_options& o) {
 supervisor::supervisor(const parts& p)
     : p_(p),
       name_(printable(p.options.take.lock.name)),
-      kill_after_(grace_of(p.options)),
-      escalation_(terms_of(p.options)),
+      length_(certain_length(p.options.take.ttl, p.held.remaining())),
+      kill_after_(grace_of(p.options, length_)),
+      escalation_(terms_of(p.options, length_)),
       lease_{boot_clock::now(), false} {}
 
 ending supervisor::watch(pid_t child, bool own_group) {
@@ -65,7 +62,7 @@ ending supervisor::watch(pid_t child, bool own_group) {
 /// Reads the present lease; a later end than before means that it was renewed.
 void supervisor::look() noexcept {
   const boot_time ends = boot_clock::now() + p_.held.remaining();
-  const bool renewed = ends > lease_.ends + p_.options.take.ttl / 10;
+  const bool renewed = ends > lease_.ends + length_ / 10;
   lease_.lost = p_.held.state() == lease_state::lost;
   if (renewed && !lease_.lost) p_.systemd.alive();
   lease_.ends = ends;
@@ -118,7 +115,7 @@ bool supervisor::is_being_killed() const noexcept {
 void supervisor::sleep() noexcept {
   const boot_time now = boot_clock::now();
   // No event reports renewals: poll often enough to inform systemd and the dead man.
-  boot_time until = std::min(escalation_.next(lease_), now + p_.options.take.ttl / 6);
+  boot_time until = std::min(escalation_.next(lease_), now + length_ / 6);
   // The killed processes may be children of others, whose end is not reported to us.
   if (is_being_killed() && child_ended_) until = now + 50ms;
   alarm_.set(until);

@@ -68,6 +68,7 @@ class supervisor {
 
   parts p_;
   std::string name_;
+  const std::chrono::nanoseconds length_;  ///< of the lease, after a renewal
   std::chrono::nanoseconds kill_after_;
   escalation escalation_;
   escalation::lease_view lease_;

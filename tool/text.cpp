@@ -110,6 +110,34 @@ std::string printable(std::string_view text) {
   return safe == text ? safe : '"' + safe + '"';
 }
 
+// They occur in its texts only, where each may be escaped; the line's end, and what is below 0x20,
+// JSON has escaped already.
+std::string escaped_json(std::string_view document) {
+  constexpr std::uint32_t two_escapes = 0x10000;
+  std::string out;
+  out.reserve(document.size());
+  while (!document.empty()) {
+    const auto plain = std::find_if(document.begin(), document.end(),
+                                    [](char c) { return static_cast<unsigned char>(c) >= 0x7FU; });
+    const auto n = static_cast<std::size_t>(plain - document.begin());
+    out += document.substr(0, n);
+    document.remove_prefix(n);
+    if (document.empty()) break;
+    const code_point c = decode(document);
+    const std::size_t bytes = std::max<std::size_t>(c.bytes, 1);
+    if (c.bytes == 0 || !is_dangerous(c.value)) {
+      out += document.substr(0, bytes);
+    } else if (c.value < two_escapes) {
+      out += as_code(c.value, "\\u%04x");
+    } else {
+      out += as_code(0xD800U + ((c.value - two_escapes) >> 10U), "\\u%04x");
+      out += as_code(0xDC00U + ((c.value - two_escapes) & 0x3FFU), "\\u%04x");
+    }
+    document.remove_prefix(bytes);
+  }
+  return out;
+}
+
 std::string_view unsigned_message(std::string_view text) {
   constexpr std::string_view signature = "holdfast: ";
   if (text.starts_with(signature)) text.remove_prefix(signature.size());

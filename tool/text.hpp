@@ -14,6 +14,10 @@ std::string escaped(std::string_view text);
 /// For text from a shared store: if anything is escaped, the whole is put in quotes.
 std::string printable(std::string_view text);
 
+/// The same document of JSON, safe for a terminal: the characters that escaped() escapes are
+/// written as JSON's escapes.
+std::string escaped_json(std::string_view document);
+
 /// A message of the library without its signature, to be put after our own.
 std::string_view unsigned_message(std::string_view text);
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <ctime>
 #include <exception>
@@ -52,28 +53,56 @@ bool needs_quotes(std::string_view text) noexcept {
   });
 }
 
+struct letter {
+  std::uint32_t code;
+  std::size_t bytes;
+};
+
+/// In valid UTF-8. Codes beyond four digits, which need no escape, are not told apart.
+letter letter_at(std::string_view utf8, std::size_t at) noexcept {
+  const auto first = static_cast<unsigned char>(utf8[at]);
+  if (first < 0x80) return {first, 1};
+  if (first >= 0xF0) return {0x10000, 4};
+  const std::size_t bytes = first >= 0xE0 ? 3 : 2;
+  std::uint32_t code = first & (0x7FU >> bytes);
+  for (std::size_t i = 1; i < bytes; ++i)
+    code = code << 6U | (static_cast<unsigned char>(utf8[at + i]) & 0x3FU);
+  return {code, bytes};
+}
+
+/// What ends a line, moves text that follows, or is not seen: control characters, marks of the
+/// direction, letters without a width.
+bool moves_text(std::uint32_t code) noexcept {
+  constexpr std::array<std::pair<std::uint32_t, std::uint32_t>, 7> ranges{{{0x0, 0x1F},
+                                                                           {0x7F, 0x9F},
+                                                                           {0x61C, 0x61C},
+                                                                           {0x200B, 0x200F},
+                                                                           {0x2028, 0x202E},
+                                                                           {0x2060, 0x206F},
+                                                                           {0xFEFF, 0xFEFF}}};
+  return std::any_of(ranges.begin(), ranges.end(),
+                     [code](const auto& r) { return r.first <= code && code <= r.second; });
+}
+
 /// In quotes, with JSON's escapes. In a text that is not UTF-8 each byte is escaped as a character
 /// of its own.
 std::string quoted(std::string_view text) {
   const bool utf8 = base::is_utf8(text);
   std::string out = "\"";
-  for (std::size_t i = 0; i < text.size(); ++i) {
+  for (std::size_t i = 0; i < text.size();) {
     const char c = text[i];
     const auto byte = static_cast<unsigned char>(c);
-    const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0U;
-    const bool c1 = utf8 && byte == 0xC2 && next < 0xA0;
+    const letter next = utf8 ? letter_at(text, i) : letter{byte, 1};
     if (c == '"' || c == '\\') {
       out += '\\';
       out += c;
-    } else if (c1 || byte < 0x20 || byte == 0x7F || (byte >= 0x80 && !utf8)) {
-      const unsigned code = c1 ? next : byte;
-      out += "\\u00";
-      out += hex[code >> 4];
-      out += hex[code & 15];
-      if (c1) ++i;
+    } else if (moves_text(next.code) || (byte >= 0x80 && !utf8)) {
+      out += "\\u";
+      for (const unsigned shift : {12U, 8U, 4U, 0U}) out += hex[next.code >> shift & 15];
     } else {
-      out += c;
+      out += text.substr(i, next.bytes);
     }
+    i += next.bytes;
   }
   return out + '"';
 }

@@ -121,6 +121,22 @@ TEST_F(logs, no_name_forges_a_line_or_a_field) {
   EXPECT_EQ(nlohmann::json::parse(lines_[5])["lock"], names[2]);
 }
 
+// A viewer of the log would show the fields behind such a letter in another order, or on a line of
+// their own.
+TEST_F(logs, no_name_moves_the_text_of_a_line) {
+  const std::vector<std::string> hidden{"\xe2\x80\xae", "\xe2\x81\xa6", "\xe2\x80\x8f", "\xd8\x9c",
+                                        "\xe2\x80\xa8", "\xe2\x80\x8b", "\xef\xbb\xbf"};
+  for (const auto& letter : hidden) {
+    const std::string name = "gro" + letter + "w\xc3\xbc\xe2\x82\xac\xf0\x9f\x94\x92";
+    make()->on_event(lost(name));
+    EXPECT_EQ(lines_.back().find(letter), std::string::npos) << lines_.back();
+    EXPECT_NE(lines_.back().find("w\xc3\xbc\xe2\x82\xac\xf0\x9f\x94\x92\" "), std::string::npos);
+    make({.form = log_form::json})->on_event(lost(name));
+    EXPECT_EQ(lines_.back().find(letter), std::string::npos) << lines_.back();
+    EXPECT_EQ(nlohmann::json::parse(lines_.back())["lock"], name);
+  }
+}
+
 TEST_F(logs, frequent_events_are_written_only_on_request) {
   event e = lost();
   for (const auto kind : {event_kind::acquired, event_kind::released, event_kind::busy,
@@ -176,6 +192,19 @@ TEST_F(logs, a_log_that_has_nowhere_to_write_to_is_refused) {
     FAIL() << "accepted";
   } catch (const holdfast::error& e) {
     EXPECT_EQ(e.reason(), holdfast::errc::invalid_argument);
+  }
+}
+
+TEST_F(logs, a_store_that_is_away_is_logged_without_its_password) {
+  holdfast::session_options o;
+  o.observer = make();
+  o.store_timeout = 100ms;
+  EXPECT_THROW((void)holdfast::open("redis://app:topsecret@127.0.0.1:1", std::move(o)),
+               holdfast::error);
+  ASSERT_FALSE(lines_.empty());
+  for (const auto& l : lines_) {
+    EXPECT_EQ(l.find("topsecret"), l.npos) << l;
+    EXPECT_NE(l.find("store=redis://app@127.0.0.1:1"), l.npos) << l;
   }
 }
 

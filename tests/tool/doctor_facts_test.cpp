@@ -174,6 +174,7 @@ TEST(doctor_facts, other_stores_are_judged_by_the_locks_that_they_can_lose) {
          severity::warning);
   expect_nothing("zookeeper://h", {{"session_ms", "4000"}, {"session_ms_asked", "4000"}},
                  "session");
+  expect("zookeeper://h", {{"server", "h:2181"}}, "version", severity::note);
   expect("etcd://h", {{"leader", "none"}}, "quorum", severity::problem);
   expect("etcds://h", {{"members_named", "1"}}, "quorum", severity::note);
   expect("etcd://h", {{"alarm", "NOSPACE"}}, "alarm", severity::problem);

@@ -105,6 +105,14 @@ TEST_F(doctor, redis_that_drops_locks_is_78_with_the_command_that_ends_it) {
   EXPECT_TRUE(any(of(well, "notifications"), "ok: a waiter got the lock ")) << well;
 }
 
+// The server carries them out, and no replica acknowledges them.
+TEST_F(doctor, probes_that_fail_leave_nothing_there) {
+  harness::redis_server server;
+  const json all = examined({server.url("?ack=1&ack_timeout=10ms")});
+  EXPECT_TRUE(any(of(all, "rights"), "problem: latch ")) << all;
+  EXPECT_EQ(tool({"list", "--store", server.url()}).out, "no names in use\n");
+}
+
 TEST_F(doctor, a_clock_that_differs_is_reported_with_amount_and_direction) {
   harness::redis_server server;
   for (const auto& [by, way] :

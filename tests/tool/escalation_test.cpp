@@ -134,6 +134,21 @@ TEST(escalation, the_default_grace_fits_into_every_lease) {
   }
 }
 
+// On ZooKeeper, etcd and with mode=session the store's session ends before the lease.
+TEST(escalation, a_lease_that_the_store_cuts_short_shortens_the_grace) {
+  EXPECT_EQ(certain_length(30s, 29s), 30s);
+  EXPECT_EQ(certain_length(30s, 20s), 30s);
+  EXPECT_EQ(certain_length(30s, 4s), 4s);
+  auto o = options(30s, std::nullopt);
+  EXPECT_EQ(grace_of(o, 30s), 5s);
+  EXPECT_EQ(grace_of(o, 3s), 1s);
+  o.kill_after = 6s;
+  EXPECT_EQ(grace_of(o, 30s), 6s);
+  EXPECT_EQ(grace_of(o, 3s), 1s);
+  o.on_lost = on_lost::kill;
+  EXPECT_EQ(grace_of(o, 3s), 6s) << "only --max-run sends TERM then";
+}
+
 TEST(escalation, a_grace_over_a_third_of_the_lease_is_refused_and_the_longest_is_named) {
   const std::string why = impossible_times(options(30s, 11s), 0s);
   EXPECT_EQ(why,

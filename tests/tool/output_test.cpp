@@ -176,6 +176,26 @@ TEST(json_output, is_one_line_for_any_content_of_the_store) {
   EXPECT_EQ(nlohmann::json::parse(text)["locks"].size(), 1U);
 }
 
+// People read JSON on a terminal, too.
+TEST(json_output, moves_nothing_on_a_terminal_and_is_the_same_text) {
+  const std::string hidden =
+      "a\xc2\x9b"
+      "31m\xe2\x80\xae\xf3\xa0\x81\x81\x7f\xe2\x80\xa8";
+  const std::string seen = "\xc3\xbc\xe2\x82\xac\xf0\x9f\x94\x92";
+  auto n = deploy();
+  n.name = n.holders.front().reason = hidden + seen;
+  for (const auto& text : {list_json(std::vector<listed_name>{{n, {}}}, "sqlite:/x", now),
+                           show_json(n, {}, "sqlite:/x", {}, now)}) {
+    for (const char* part :
+         {"\xc2\x9b", "\xe2\x80\xae", "\xf3\xa0\x81\x81", "\x7f", "\xe2\x80\xa8"})
+      EXPECT_EQ(text.find(part), std::string::npos) << text;
+    EXPECT_NE(text.find(seen), std::string::npos) << text;
+  }
+  const auto j = nlohmann::json::parse(show_json(n, {}, "sqlite:/x", {}, now));
+  EXPECT_EQ(j["lock"], n.name);
+  EXPECT_EQ(j["holders"][0]["reason"], n.name);
+}
+
 TEST(human_output, lists_a_name_that_cannot_be_read_with_its_error) {
   listed_name bad;
   bad.info.name = "bad";
@@ -276,6 +296,22 @@ TEST(json_output, unknown_facts_of_a_holder_are_absent) {
   const auto away = nlohmann::json::parse(leader_json("e", failure{errc::unavailable, "no store"}));
   EXPECT_FALSE(away.contains("leader")) << "that nobody leads is not known";
   EXPECT_EQ(away["error"], "no store");
+}
+
+TEST(messages, in_json_move_nothing_on_a_terminal) {
+  const auto ends = make_pipe();
+  common_options how;
+  how.format = log_format::json;
+  const std::string hidden =
+      "\xc2\x9b"
+      "31m\xe2\x80\xae";
+  class log to(how, ends.write.get());
+  to.write(level::warning, "busy", hidden, {{"lock", hidden}});
+  const std::string line = read_some(ends.read.get());
+  EXPECT_EQ(line.find("\xc2\x9b"), std::string::npos) << line;
+  EXPECT_EQ(line.find("\xe2\x80\xae"), std::string::npos) << line;
+  EXPECT_EQ(nlohmann::json::parse(line)["message"], hidden);
+  EXPECT_EQ(nlohmann::json::parse(line)["lock"], hidden);
 }
 
 // The first is more than the pipe takes at once.

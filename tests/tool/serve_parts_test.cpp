@@ -25,6 +25,7 @@
 #include "harness/seed.hpp"
 #include "harness/tcp.hpp"
 #include "tool/failure.hpp"
+#include "tool/serve/api_json.hpp"
 #include "tool/serve/dashboard.hpp"
 #include "tool/serve/host_check.hpp"
 #include "tool/serve/http_server.hpp"
@@ -357,6 +358,18 @@ TEST(serve_board, no_bytes_of_a_name_or_a_reason_leave_their_quotes) {
     ASSERT_TRUE(said["gone"].empty());
     ASSERT_EQ(said["locks"][0]["lock"], said["locks"][0]["holders"][0]["reason"]);
   }
+}
+
+// As curl prints it on a terminal.
+TEST(serve_api, its_answers_move_nothing_on_a_terminal) {
+  const std::string name =
+      "a\xc2\x9b"
+      "31m\xe2\x80\xae";
+  const std::vector<std::pair<std::string, std::uint64_t>> taken{{name, 1}};
+  const std::string text = holdfast::tool::busiest_json("memory:", taken);
+  EXPECT_EQ(text.find("\xc2\x9b"), text.npos) << text;
+  EXPECT_EQ(text.find("\xe2\x80\xae"), text.npos) << text;
+  EXPECT_EQ(nlohmann::json::parse(text)["locks"][0]["lock"], name);
 }
 
 TEST(serve_history, hand_overs_have_their_waits_and_holds) {

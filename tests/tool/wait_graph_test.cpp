@@ -163,6 +163,7 @@ TEST(wait_graph, dot_and_json_mark_the_ring_and_quote_texts_of_others) {
             std::string::npos)
       << dot;
   EXPECT_EQ(dot.find('\x1b'), std::string::npos);
+  EXPECT_EQ(graph_text(g, noon).find('\x1b'), std::string::npos);
   const auto j = nlohmann::json::parse(graph_json(g, "sqlite:x", noon));
   EXPECT_EQ(j["waits"][0]["lock"], "a\"];evil[\"\\");
   EXPECT_EQ(j["waits"][0]["in_ring"], true);

@@ -13,7 +13,7 @@ using json = nlohmann::ordered_json;
 using std::chrono::system_clock;
 
 std::string text_of(const json& j) {
-  return j.dump(-1, ' ', false, json::error_handler_t::replace) + '\n';
+  return escaped_json(j.dump(-1, ' ', false, json::error_handler_t::replace)) + '\n';
 }
 
 void add_known(json& j, const char* key, const std::string& value) {
