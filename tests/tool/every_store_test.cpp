@@ -58,6 +58,8 @@ TEST_P(every_store, doctor_finds_no_problem_and_leaves_nothing) {
   const auto said = tool({"doctor", "--json"});
   const json all = json::parse(said.out);
   EXPECT_FALSE(all["findings"].empty()) << said.err;
+  for (const auto& f : all["findings"])
+    EXPECT_TRUE((f["level"] != "problem" && f["level"] != "warning") || f["remedy"] != "") << f;
   // The servers of tests do not wait for the disk, and doctor reports that.
   for (const auto& f : all["findings"])
     EXPECT_TRUE(f["level"] != "problem" || f["topic"] == "persistence") << f;
@@ -87,6 +89,40 @@ TEST_P(every_store, serve_shows_holders_and_waiters) {
   EXPECT_EQ(get(port, "/api/health").contains("note"), !GetParam().stores_reasons);
   EXPECT_EQ(h.let_go(), 0);
   harness::eventually("nobody holds it", [&] { return get(port, path)["holders"].empty(); });
+}
+
+TEST_P(every_store, commands_that_read_show_two_programs_that_wait_for_each_other) {
+  const bool lists = GetParam().stores_reasons;
+  // Some stores end a session, and so the lock, long before this lease: then TERM comes in time.
+  const auto nested = [&](const std::string& has, const std::string& wants) {
+    return command(run_sh(has, {"--reason", "in " + has, "--ttl", "10m", "--kill-after", "3m"},
+                          "echo in; read x; exec " HOLDFAST_TOOL " run " + wants + " -- true"));
+  };
+  program left(nested("a", "b"), around);
+  program right(nested("b", "a"), around);
+  left.out.until("in\n");
+  right.out.until("in\n");
+  EXPECT_EQ(tool({"ping", "-c", "1"}).code, 0);
+  EXPECT_EQ(tool({"watch", "a", "--until", "held"}).code, 0);
+  const auto metrics = tool({"metrics"}).out;
+  EXPECT_EQ(metrics.find("kind=\"mutex\",group=\"a\"} 1\n") != metrics.npos, lists) << metrics;
+  const auto top = tool({"top", "--once"});
+  EXPECT_EQ(top.code, lists ? 0 : 78) << top.err;
+  EXPECT_EQ(top.out.find("in a") != top.out.npos, lists) << top.out;
+  // Half a second may be over on a loaded machine.
+  const words complete{"env", "--block-signal=ALRM", HOLDFAST_TOOL, "completion", "names", "a"};
+  EXPECT_EQ(run_to_end(complete, around).out, lists ? "a\n" : "");
+
+  left.tell("\n");
+  right.tell("\n");
+  if (!lists || !GetParam().lists_waiters) {
+    EXPECT_EQ(tool({"graph"}).code, lists ? 0 : 78);
+    return;
+  }
+  wait_for_waiter("a");
+  wait_for_waiter("b");
+  EXPECT_EQ(json::parse(tool({"graph", "--json"}).out)["rings"].size(), 1U);
+  EXPECT_NE(tool({"graph", "--dot"}).out.find("color=red"), std::string::npos);
 }
 
 INSTANTIATE_TEST_SUITE_P(at_night, every_store,
