@@ -122,7 +122,9 @@ void cluster::run(routed_parts todo, bool patient) {
     if (rounds == 1 && todo.front().to) look_around(*todo.front().to);
     round r = rounds == 1 ? send_first(todo) : send_to_each(todo);
     if (r.again.empty() || boot_clock::now() >= deadline) return;
-    if (!r.dead.empty() || r.stale) (void)refresh(r.dead);
+    std::vector<const node*> avoid = r.dead;
+    for (const auto& n : r.cut_off) avoid.push_back(n.get());
+    if (!r.dead.empty() || r.stale) (void)refresh(avoid);
     if (!r.dead.empty()) keep_what_has_hope(r);
     if (r.later || rounds > longest_chase) {
       if (!patient) return;
@@ -188,6 +190,7 @@ cluster::round cluster::send_to_each(std::span<routed_part> todo) {
   for (auto& r : std::span(rounds).subspan(1)) {
     all.again.insert(all.again.end(), r.again.begin(), r.again.end());
     all.dead.insert(all.dead.end(), r.dead.begin(), r.dead.end());
+    all.cut_off.insert(all.cut_off.end(), r.cut_off.begin(), r.cut_off.end());
     all.later = all.later || r.later;
     all.stale = all.stale || r.stale;
   }
@@ -249,6 +252,7 @@ void cluster::judge(routed_part& e, reply got, round& r) {
   }
   *e.answer = on_the_way(from, text);
   e.answer->error().outcome_unknown = e.repeated;
+  if (text.starts_with("CLUSTERDOWN")) r.cut_off.push_back(e.to);
   e.asking = elsewhere && elsewhere->only_this_time;
   e.to = e.asking ? node_at(elsewhere->to) : nullptr;
   if (elsewhere && !e.asking) {

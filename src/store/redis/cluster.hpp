@@ -42,6 +42,8 @@ class cluster final : public servers {
     bool later = false;             ///< a retry needs a pause first
     std::vector<const node*> dead;  ///< the nodes that did not answer
     bool stale = false;             ///< the map is outdated
+    /// These say that the cluster is down. If the others have replaced one, it does not know that.
+    std::vector<std::shared_ptr<node>> cut_off;
   };
   /// The answer to a map request that no thread waits for.
   struct map_news {

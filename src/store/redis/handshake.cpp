@@ -1,6 +1,7 @@
 #include "store/redis/handshake.hpp"
 
 #include <poll.h>
+#include <algorithm>
 #include <array>
 
 #include "base/words.hpp"
@@ -246,18 +247,36 @@ result<std::unique_ptr<connection>> greet_there(const redis_options& o, purpose 
   return c;
 }
 
+result<std::unique_ptr<connection>> greet_at(const address& at, redis_options o, purpose what_for,
+                                             const patience& p) {
+  o.locate = nullptr;
+  o.host = at.host;
+  o.port = at.port;
+  return greet_there(o, what_for, p);
+}
+
 }  // namespace
 
+// A sentinel that is cut off from the others may name a server that is gone: then another one is
+// asked.
 result<std::unique_ptr<connection>> greet(const redis_options& o, purpose what_for, int wake_fd) {
   const patience p{boot_clock::now() + o.connect_timeout, wake_fd};
   if (!o.locate) return greet_there(o, what_for, p);
-  auto found = o.locate(p.until, wake_fd);
-  if (!found) return std::move(found.error());
-  redis_options there = o;
-  there.locate = nullptr;
-  there.host = std::move(found->host);
-  there.port = found->port;
-  return greet_there(there, what_for, p);
+  std::vector<address> tried;
+  std::size_t asked = 0;
+  result<std::unique_ptr<connection>> made = failure{};
+  do {
+    auto found = o.locate(p.until, wake_fd);
+    if (!found && tried.empty()) return std::move(found.error());
+    if (!found) break;
+    if (std::find(tried.begin(), tried.end(), *found) == tried.end()) {
+      tried.push_back(*found);
+      made = greet_at(*found, o, what_for, p);
+    }
+    if (made || made.error().code != errc::unavailable || !o.doubt) break;
+    o.doubt();
+  } while (++asked < o.seeds.size() && boot_clock::now() < p.until);
+  return made;
 }
 
 status check_server(connection& c, const redis_options& o) {

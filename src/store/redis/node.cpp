@@ -194,6 +194,7 @@ result<node::answer> node::settle_together(const std::vector<part*>& parts) {
   if (counted.is_error()) said.replicas.refusal = counted.text;
   // The replicas may follow another primary by now, which the sentinels know.
   if (options_.locate && !said.replicas.enough()) {
+    if (options_.doubt) options_.doubt();
     link_.renew_connection(
         {errc::unavailable, counted.is_error() ? "the server refused to wait for its replicas"
                                                : "too few replicas follow the server; another "

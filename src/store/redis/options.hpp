@@ -73,6 +73,9 @@ struct redis_options {
   /// Called before each connection to find the server's address; empty: host and port. Ends at a
   /// time, or when the eventfd is ready.
   std::function<result<address>(boot_time until, int wake_fd)> locate{};
+  /// Called if the server at that address is of no use. Behind sentinels, `locate` asks another one
+  /// first from then on. May be empty.
+  std::function<void()> doubt{};
   /// Whether that address still receives notifications; empty: always.
   std::function<bool(const address&)> told_at{};
   /// The prefix of a name's key.

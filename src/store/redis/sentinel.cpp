@@ -53,6 +53,12 @@ class sentinels {
                    "no sentinel says where the primary '" + asked_.primary_name + "' is: " + said};
   }
 
+  // The sentinel that has answered may be cut off from the others, and name a former primary.
+  void doubt() {
+    const std::lock_guard guard{mutex_};
+    std::rotate(seeds_.begin(), seeds_.begin() + 1, seeds_.end());
+  }
+
  private:
   void prefer(const address& a) {
     const std::lock_guard guard{mutex_};
@@ -94,6 +100,7 @@ class sentinels {
 redis_options found_by_sentinels(redis_options o) {
   const auto all = std::make_shared<sentinels>(o);
   o.locate = [all](boot_time until, int wake_fd) { return all->locate(until, wake_fd); };
+  o.doubt = [all] { all->doubt(); };
   return o;
 }
 

@@ -89,9 +89,10 @@ class tls_transport final : public transport {
         [&](SSL* s, std::size_t& n) { return SSL_write_ex(s, bytes.data(), bytes.size(), &n); });
   }
 
+  // A part of a record does not count: it cannot be read before the rest arrives.
   bool pending() const override {
     const std::lock_guard guard{mutex_};
-    return SSL_has_pending(stream_.get()) != 0;
+    return SSL_pending(stream_.get()) > 0;
   }
   int fd() const noexcept override { return fd_; }
   void shut_down() noexcept override { ::shutdown(fd_, SHUT_RDWR); }
@@ -146,10 +147,12 @@ result<context> make_context(const redis_options& o) {
     return failure{errc::invalid_argument, "a client certificate needs both options, cert and key"};
   }
   if (o.cert.empty()) return c;
+  // Otherwise OpenSSL asks for a passphrase at the terminal, and waits there without a limit.
+  SSL_CTX_set_default_passwd_cb(c.get(), [](char*, int, int, void*) { return -1; });
   if (SSL_CTX_use_certificate_chain_file(c.get(), o.cert.c_str()) != 1)
     return wrong_file("certificate", o.cert);
   if (SSL_CTX_use_PrivateKey_file(c.get(), o.key.c_str(), SSL_FILETYPE_PEM) != 1)
-    return wrong_file("key", o.key);
+    return wrong_file("key (one with a passphrase does not work)", o.key);
   return c;
 }
 

@@ -153,6 +153,25 @@ TEST_F(redis_cluster_says, moved_is_believed_though_the_map_is_older) {
   EXPECT_TRUE(holdfast::mutex(s, "m").try_lock());
 }
 
+// A node that is cut off from the others, and was replaced, knows only its old map.
+TEST_F(redis_cluster_says, down_by_a_node_whose_map_is_not_believed) {
+  std::atomic<int> port{0};
+  const harness::fake_redis cut_off([&](const harness::fake_redis::words& command) {
+    const auto node = [](int p) {
+      return "*2\r\n" + harness::bulk("127.0.0.1") + ":" + std::to_string(p) + "\r\n";
+    };
+    if (command[0].starts_with("EVAL")) return std::string("-CLUSTERDOWN The cluster is down\r\n");
+    if (command[0] == "INFO")
+      return harness::bulk("redis_version:7.0.15\r\nrole:master\r\ncluster_enabled:1\r\n");
+    if (command[0] != "CLUSTER") return std::string();
+    return "*1\r\n*4\r\n:0\r\n:16383\r\n" + node(port) + node(owner_.port());
+  });
+  port = cut_off.port();
+  auto s =
+      holdfast::open("redis+cluster://127.0.0.1:" + std::to_string(port) + "?command_timeout=5s");
+  EXPECT_TRUE(holdfast::mutex(s, "m").try_lock());
+}
+
 /// A cluster whose missing nodes are noticed soon.
 class redis_cluster_falls : public redis_cluster_says {
  protected:

@@ -3,6 +3,7 @@
 
 #include "crew.hpp"
 #include "fixture.hpp"
+#include "harness/fake_redis.hpp"
 #include "harness/hung_store.hpp"
 #include "harness/redis_fleet.hpp"
 
@@ -91,6 +92,26 @@ TEST_F(redis_sentinels, a_former_primary_is_not_used_although_sentinels_name_it)
   const auto refused = opening(fleet_.url());
   EXPECT_EQ(refused.reason, errc::unavailable) << refused.text;
   EXPECT_TRUE(contains(refused.text, "it is a slave by now")) << refused.text;
+}
+
+// A sentinel that is cut off from the others names the dead primary for ever.
+TEST(redis_stale_sentinel, that_names_a_dead_primary_is_passed_over) {
+  using harness::fake_redis;
+  const auto names = [](int port) {
+    return [port](const fake_redis::words& w) {
+      return w[0] == "SENTINEL"
+                 ? "*2\r\n" + harness::bulk("127.0.0.1") + harness::bulk(std::to_string(port))
+                 : std::string();
+    };
+  };
+  const harness::redis_server primary;
+  const fake_redis stale(names(harness::free_port())), also(names(primary.port()));
+  const auto at = [](const fake_redis& s) { return "127.0.0.1:" + std::to_string(s.port()); };
+  const auto both = "redis+sentinel://" + at(stale) + "," + at(stale) + "," + at(also) + "/locks";
+  auto s = holdfast::open(both);
+  EXPECT_TRUE(holdfast::mutex(s, "m").try_lock());
+  const auto none = opening("redis+sentinel://" + at(stale) + "/locks");
+  EXPECT_EQ(none.reason, errc::unavailable) << none.text;
 }
 
 TEST_F(redis_sentinels, users_with_the_documented_rights_are_enough) {

@@ -1,10 +1,15 @@
+#include <openssl/ssl.h>
+#include <sys/socket.h>
+#include <unistd.h>
 #include <atomic>
+#include <cstdlib>
 #include <holdfast/async.hpp>
 #include <thread>
 #include <vector>
 
 #include "fixture.hpp"
 #include "harness/authority.hpp"
+#include "store/redis/handshake.hpp"
 
 namespace {
 
@@ -48,16 +53,19 @@ TEST_F(redis_tls, locks_work_over_an_encrypted_connection) {
   waiter.join();
 }
 
-// One write of TLS takes at most 16 KiB.
+// One write of TLS takes at most 16 KiB. Few long names: each waiter costs the server more than its
+// bytes do.
 TEST_F(redis_tls, a_session_whose_connection_broke_listens_to_all_its_channels_again) {
   const server s("good");
   auto holder = holdfast::open(s.url(trusting() + "&dialect=redisson"));
   auto waiter = holdfast::open(s.url(trusting() + "&dialect=redisson"));
-  constexpr std::size_t names = 500;
+  constexpr std::size_t names = 150;
+  const std::string long_name(200, 'n');
+  static_assert(names * 200 > std::size_t{16} * 1024);
   std::vector<holdfast::lease> held;
   std::atomic<std::size_t> served{0};
   for (std::size_t i = 0; i < names; ++i) {
-    const auto name = "a-lock-with-a-long-name-" + std::to_string(i);
+    const auto name = long_name + std::to_string(i);
     held.push_back(holdfast::mutex(holder, name).acquire());
     holdfast::mutex lock{waiter, name};
     async_acquire(lock).start([&](auto got) { served += got ? 1 : 0; });
@@ -113,6 +121,83 @@ TEST_F(redis_tls, tls_to_a_plain_port_and_plain_to_a_tls_port_are_named) {
       harness::outcome_of_opening("redis://127.0.0.1:" + std::to_string(s.port));
   EXPECT_EQ(plain_to_tls.reason, errc::unavailable) << plain_to_tls.text;
   EXPECT_TRUE(contains(plain_to_tls.text, "rediss://")) << plain_to_tls.text;
+}
+
+/// The server's end of a TLS connection, for a test that decides how many bytes of a record arrive.
+class tls_peer {
+ public:
+  tls_peer(int fd, const std::string& cert, const std::string& key)
+      : fd_(fd), context_(SSL_CTX_new(TLS_server_method())) {
+    SSL_CTX_use_certificate_chain_file(context_, cert.c_str());
+    SSL_CTX_use_PrivateKey_file(context_, key.c_str(), SSL_FILETYPE_PEM);
+    SSL_CTX_set_num_tickets(context_, 0);  // so that it says nothing after the handshake
+    stream_ = SSL_new(context_);
+    SSL_set_fd(stream_, fd);
+  }
+  ~tls_peer() {
+    SSL_free(stream_);
+    SSL_CTX_free(context_);
+    ::close(fd_);
+  }
+  tls_peer(const tls_peer&) = delete;
+  bool accept() { return SSL_accept(stream_) == 1; }
+  /// The record that contains this text.
+  std::string encrypted(const std::string& text) {
+    BIO* const memory = BIO_new(BIO_s_mem());
+    SSL_set0_wbio(stream_, memory);
+    SSL_write(stream_, text.data(), static_cast<int>(text.size()));
+    std::string record(static_cast<std::size_t>(BIO_pending(memory)), '\0');
+    BIO_read(memory, record.data(), static_cast<int>(record.size()));
+    return record;
+  }
+  void send(const std::string& bytes) const {
+    (void)!::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  }
+
+ private:
+  int fd_;
+  SSL_CTX* context_;
+  SSL* stream_ = nullptr;
+};
+
+// The network was cut in the middle of an answer: what OpenSSL has kept cannot be read yet.
+TEST_F(redis_tls, a_part_of_a_record_is_waited_for_no_longer_than_the_limit) {
+  namespace redis = holdfast::store::redis;
+  using holdfast::boot_clock;
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  tls_peer server(ends[0], file("good.pem"), file("good.key"));
+  std::thread greets([&] { EXPECT_TRUE(server.accept()); });
+  redis::redis_options o;
+  o.ca = file("ca.pem");
+  redis::connection c;
+  c.wire = std::move(*redis::start_tls(ends[1], o, {}));
+  greets.join();
+  const std::string record = server.encrypted("+PONG\r\n");
+  server.send(record.substr(0, record.size() / 2));
+  char buffer[64];
+  EXPECT_EQ(c.wire->read(buffer, true).status, redis::io::again);
+  ASSERT_FALSE(c.wire->pending());
+  EXPECT_FALSE(redis::exchange(c, "", 1, {boot_clock::now()}));
+  server.send(record.substr(record.size() / 2));
+  const auto whole = redis::exchange(c, "", 1, {});
+  EXPECT_EQ(whole->front().text, "PONG");
+}
+
+// OpenSSL would ask for it at the terminal, and wait there without a limit.
+TEST_F(redis_tls, a_key_with_a_passphrase_is_refused_without_a_question) {
+  const server s("good", "yes");
+  const auto key = file("client.key"), locked = file("locked.key");
+  ASSERT_EQ(std::system(("openssl ec -aes128 -passout pass:secret -in " + key + " -out " + locked +
+                         " 2> " + file("log"))
+                            .c_str()),
+            0);
+  testing::internal::CaptureStderr();
+  const auto o = harness::outcome_of_opening(
+      s.url(trusting() + "&cert=" + file("client.pem") + "&key=" + locked));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(o.reason, errc::invalid_argument) << o.text;
+  EXPECT_TRUE(contains(o.text, "passphrase")) << o.text;
 }
 
 TEST_F(redis_tls, files_that_cannot_be_read_are_named) {
