@@ -34,8 +34,9 @@ status check_tls(const etcd_options& o) {
   }
   if (o.cert.empty() != o.key.empty()) return base::invalid("cert and key come together");
   for (const auto& path : {o.ca, o.cert, o.key}) {
-    if (path.empty() || std::ifstream(path)) continue;
-    return base::invalid("the file " + path + " cannot be read");
+    // gRPC takes an empty text for none: with an empty `ca`, it trusts the machine's authorities.
+    if (path.empty() || std::ifstream(path).get() != std::ifstream::traits_type::eof()) continue;
+    return base::invalid("the file " + path + " is empty, or cannot be read");
   }
   return done{};
 }

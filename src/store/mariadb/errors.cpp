@@ -28,6 +28,8 @@ constexpr std::string_view no_space = "free some space on the server's disk";
 constexpr std::string_view short_of_resources =
     "the server is short of memory or threads; look at its log";
 
+/// TLS failed.
+constexpr unsigned tls_failed = 2026;
 /// The storage engine failed, with an error number of the operating system.
 constexpr unsigned engine_failed = 1030;
 /// … or failed at the end of a transaction.
@@ -61,7 +63,8 @@ constexpr std::array meanings{
     meaning{1820, 1820, errc::not_permitted, login},
     meaning{1862, 1862, errc::not_permitted, "the password has expired: set a new one"},
     meaning{4151, 4151, errc::not_permitted, "an operator locked the account (alter user)"},
-    meaning{2026, 2026, errc::not_permitted, "TLS failed: see tls=, ssl_ca=, ssl_cert=, ssl_key="},
+    meaning{tls_failed, tls_failed, errc::not_permitted,
+            "TLS failed: see tls=, ssl_ca=, ssl_cert=, ssl_key="},
     meaning{1021, 1021, errc::no_space, no_space},
     meaning{1114, 1114, errc::no_space, no_space},
     meaning{engine_failed, engine_failed, errc::unavailable,
@@ -113,6 +116,16 @@ const meaning* meaning_of(unsigned number) noexcept {
   return found == meanings.end() ? nullptr : &*found;
 }
 
+// A server that is being restarted, or the network: TLS is not at fault.
+bool broke_during_handshake(unsigned number, std::string_view said) noexcept {
+  if (number != tls_failed) return false;
+  for (const std::string_view word :
+       {"unexpected eof", "timed out", "Connection reset", "Broken pipe"}) {
+    if (said.find(word) != said.npos) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 failure server_says(unsigned number, std::string_view said) {
@@ -124,6 +137,8 @@ failure server_says(unsigned number, std::string_view said) {
       said.find("error 28 ") != said.npos) {  // ENOSPC
     return {errc::no_space, text + ": " + std::string(no_space)};
   }
+  if (broke_during_handshake(number, said))
+    return {errc::unavailable, text + ": the connection broke while TLS was set up"};
   if (found == nullptr) return {errc::internal, text + ", which holdfast does not know"};
   return {found->code, text + ": " + std::string(found->advice)};
 }

@@ -62,6 +62,27 @@ void set_up(MYSQL* c, const mariadb_options& o, unsigned connect) {
   const my_bool on = 1;
   if (o.tls != tls::as_configured) mysql_optionsv(c, MYSQL_OPT_SSL_ENFORCE, &on);
   if (o.tls == tls::verify) mysql_optionsv(c, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &on);
+  // Otherwise OpenSSL asks for the passphrase of a key at the terminal, and waits there without a
+  // limit. An option file may have the right one.
+  mysql_optionsv(c, MARIADB_OPT_TLS_PASSPHRASE, "");
+}
+
+// The library has preferred an option file to what the URL demands. And unless it checks the
+// certificate, it goes on without TLS if the server has none.
+status check_tls(MYSQL* c, const mariadb_options& o) {
+  if (o.tls != tls::as_configured && mysql_get_ssl_cipher(c) == nullptr)
+    return failure{errc::not_permitted, "the server has no TLS, and tls= demands it"};
+  my_bool verifies = 0;
+  const char* ca = nullptr;
+  (void)mysql_get_optionv(c, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verifies);
+  (void)mysql_get_optionv(c, MYSQL_OPT_SSL_CA, &ca);
+  const bool other_ca = !o.ssl_ca.empty() && (ca == nullptr || o.ssl_ca != ca);
+  if (!other_ca && (o.tls != tls::verify || verifies != 0)) return done{};
+  return failure{errc::invalid_argument,
+                 std::string("an option file sets ") +
+                     (other_ca ? "ssl-ca" : "ssl-verify-server-cert") +
+                     ", which the client library prefers to the URL: change the file, or name "
+                     "another one by defaults_file="};
 }
 
 // Overrides the configuration of the server and the user. A wait for a lock on a row, or on the
@@ -126,6 +147,7 @@ result<std::unique_ptr<link>> link::open(const mariadb_options& o, const tables&
              " s that were left of command_timeout: " + f.what;
     return f;
   }
+  if (auto safe = check_tls(c, o); !safe) return std::move(safe.error());
   made->calls_.emplace(c);
   base::set_keepalive(made->fd(), sql::keepalive_of(o));
   const my_bool off =

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <utility>
 
 #include "base/files.hpp"
@@ -170,6 +171,29 @@ status says_each_thing_once(const base::store_url& u, const address& in_place) {
 
 }  // namespace
 
+namespace {
+
+// The options say how to connect, so they count for both servers: a LISTEN has a login as well. The
+// URL in `listen` says where, and libpq takes the last value.
+void share_options(postgres_options& o, const base::store_url& u) {
+  std::vector<std::pair<std::string, std::string>> shared;
+  for (const auto& [name, value] : o.server.parameters) {
+    constexpr std::array where{"host", "hostaddr", "port", "service"};
+    const bool is_place = std::find(where.begin(), where.end(), name) != where.end();
+    if (!is_place && u.option(name) != nullptr) shared.emplace_back(name, value);
+  }
+  o.listen.parameters.insert(o.listen.parameters.begin(), shared.begin(), shared.end());
+}
+
+// libpq would ask for the passphrase of a key at the terminal, and wait there without a limit. With
+// a wrong one it fails. A service file may have the right one.
+void ask_for_no_passphrase(address& a) {
+  if (value_of("service", a).empty() && std::getenv("PGSERVICE") == nullptr)
+    add(a, "sslpassword", "none");
+}
+
+}  // namespace
+
 result<postgres_options> read_options(const base::store_url& u) {
   auto server = read_address(u);
   if (!server) return std::move(server.error());
@@ -180,8 +204,13 @@ result<postgres_options> read_options(const base::store_url& u) {
   if (auto ok = base::read_options<postgres_options>(u, known, o); !ok) {
     return std::move(ok.error());
   }
+  if (!o.listen.parameters.empty()) {
+    share_options(o, u);
+    ask_for_no_passphrase(o.listen);
+    keep_alive(o.listen, sql::keepalive_of(o));
+  }
+  ask_for_no_passphrase(o.server);
   keep_alive(o.server, sql::keepalive_of(o));
-  if (!o.listen.parameters.empty()) keep_alive(o.listen, sql::keepalive_of(o));
   o.url = shown_place(u, o);
   return o;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <string>
@@ -26,7 +27,7 @@ inline std::chrono::milliseconds sure_for(const link_options& o) noexcept { retu
 /// How long the server waits for a row's lock, and for the next statement of a transaction. The
 /// client gives up later, so a statement that it has given up is not carried out.
 inline std::chrono::milliseconds patience_of(const link_options& o) noexcept {
-  return o.command_timeout * 3 / 4;
+  return std::max(o.command_timeout * 3 / 4, std::chrono::milliseconds(1));  // 0 has no limit
 }
 
 /// Detects a vanished server as soon as the holds of the connection count no more: a waiter sends

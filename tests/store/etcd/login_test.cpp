@@ -150,6 +150,10 @@ TEST(etcd_tls, only_clients_with_a_trusted_certificate_are_admitted) {
   EXPECT_EQ(reason_of("etcds://" + there + trusts + shows + "&server_name=elsewhere"),
             errc::unavailable);
   EXPECT_EQ(reason_of("etcds://" + there + "&ca=/no/such/file"), errc::invalid_argument);
+  // gRPC would take an empty text for no text, and trust the machine's own authorities.
+  EXPECT_EQ(reason_of("etcds://" + there + shows + "&ca=/dev/null"), errc::invalid_argument);
+  EXPECT_EQ(reason_of("etcds://" + there + shows + "&ca=" + ca.folder().path().string()),
+            errc::invalid_argument);
 }
 
 }  // namespace

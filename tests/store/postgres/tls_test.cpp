@@ -1,3 +1,5 @@
+#include <cstdlib>
+
 #include "fixture.hpp"
 #include "harness/authority.hpp"
 
@@ -45,6 +47,36 @@ TEST_F(postgres_tls, a_server_that_is_not_trusted_or_another_s_is_refused) {
     EXPECT_EQ(refused.reason, errc::not_permitted) << refused.text;
     EXPECT_TRUE(contains(refused.text, "certificate")) << refused.text;
   }
+}
+
+// libpq would ask for it at the terminal, and wait there without a limit.
+TEST_F(postgres_tls, a_key_with_a_passphrase_is_refused_without_a_question) {
+  const auto good = server("good");
+  ASSERT_EQ(std::system(("openssl ec -aes128 -passout pass:secret -in " + file("client.key") +
+                         " -out " + file("locked.key") + " 2> " + file("log"))
+                            .c_str()),
+            0);
+  testing::internal::CaptureStderr();
+  const auto o = harness::outcome_of_opening(good.url(
+      trusting("ca") + "&sslcert=" + file("client.pem") + "&sslkey=" + file("locked.key")));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_TRUE(o.failed);
+  EXPECT_TRUE(contains(o.text, "locked.key")) << o.text;
+}
+
+// The session logs in there as well.
+TEST_F(postgres_tls, the_server_to_listen_at_is_checked_as_well) {
+  const auto good = server("good"), other = server("elsewhere");
+  const auto listening_at = [&](const harness::postgres_server& there) {
+    std::string url = there.url();
+    url.replace(url.find('@'), 1, "%40");
+    return harness::outcome_of_opening(good.url(trusting("ca") + "&listen=" + url));
+  };
+  const auto refused = listening_at(other);
+  EXPECT_EQ(refused.reason, errc::not_permitted) << refused.text;
+  EXPECT_TRUE(contains(refused.text, "certificate")) << refused.text;
+  const auto fine = listening_at(good);
+  EXPECT_FALSE(fine.failed) << fine.text;
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "harness/eventually.hpp"
 #include "harness/forwarding_clock.hpp"
 #include "harness/held_mutexes.hpp"
+#include "store/sql/options.hpp"
 
 // The connections that a session's threads share.
 namespace sql_test {
@@ -37,6 +38,16 @@ using holdfast::store::sql::replacement;
 using holdfast::store::sql::rewrite;
 using holdfast::store::sql::row;
 using entry = holdfast::store::state_store::entry;
+
+// The servers take 0 for a wait without a limit.
+TEST(link_options, let_the_server_wait_for_a_lock_for_a_limited_time) {
+  for (const auto limit : {1ms, 2ms, 100ms}) {
+    holdfast::store::sql::link_options o;
+    o.command_timeout = limit;
+    EXPECT_GE(patience_of(o), 1ms);
+    EXPECT_LE(patience_of(o), limit);
+  }
+}
 
 TEST(link_pools, have_room_again_after_a_lack_of_memory) {
   int failures = 2;
