@@ -24,6 +24,9 @@ constexpr std::string_view not_ours =
 constexpr std::string_view too_many =
     "raise max_connections; ?connections= says how many a session may open";
 constexpr std::string_view only_read = "read_only is set, or it is a replica; name the primary";
+constexpr std::string_view needs_innodb =
+    "holdfast needs MariaDB 10.6 or later, and tables of the engine InnoDB: see skip_innodb and "
+    "enforce_storage_engine";
 constexpr std::string_view no_space = "free some space on the server's disk";
 constexpr std::string_view short_of_resources =
     "the server is short of memory or threads; look at its log";
@@ -35,6 +38,9 @@ constexpr unsigned engine_failed = 1030;
 /// … or failed at the end of a transaction.
 constexpr unsigned commit_failed = 1180;
 
+/// An option of the server, which it names, forbids the statement.
+constexpr unsigned forbidden_by_option = 1290;
+
 // The first match counts.
 constexpr std::array meanings{
     meaning{1213, 1213, errc::busy, "another session was faster"},
@@ -43,9 +49,12 @@ constexpr std::array meanings{
             "another session keeps the row of this name locked, or the table: look for an open "
             "transaction in information_schema.innodb_trx, and for a backup or `lock tables` in "
             "the list of processes"},
-    meaning{1290, 1290, errc::read_only, only_read},
-    meaning{1792, 1792, errc::read_only, only_read},
+    meaning{forbidden_by_option, forbidden_by_option, errc::read_only, only_read},
+    meaning{1792, 1792, errc::read_only,
+            "tx_read_only is on for this user, or for the server: turn it off"},
     meaning{1836, 1836, errc::read_only, only_read},
+    meaning{1193, 1193, errc::unsupported, needs_innodb},
+    meaning{1286, 1286, errc::unsupported, needs_innodb},
     meaning{1665, 1665, errc::unsupported,
             "holdfast's transactions are READ COMMITTED: set binlog_format to MIXED or ROW"},
     meaning{1040, 1040, errc::unavailable, too_many},
@@ -77,6 +86,9 @@ constexpr std::array meanings{
         "many connections from this host have failed: find out why, then run flush hosts, or raise "
         "max_connect_errors"},
     meaning{1153, 1153, errc::unavailable, "raise max_allowed_packet"},
+    meaning{1184, 1184, errc::unavailable,
+            "the server ends each connection of this user if its init_connect fails; look at the "
+            "server's log"},
     // The outcome is unknown: a new connection finds it out.
     meaning{commit_failed, commit_failed, errc::unavailable,
             "the commit failed; look at the server's log"},
@@ -139,6 +151,12 @@ failure server_says(unsigned number, std::string_view said) {
   }
   if (broke_during_handshake(number, said))
     return {errc::unavailable, text + ": the connection broke while TLS was set up"};
+  if (number == forbidden_by_option && said.find("ENGINE") != said.npos) {
+    return {errc::unsupported, text + ": " + std::string(needs_innodb)};
+  }
+  if (number == forbidden_by_option && said.find("read") == said.npos) {
+    return {errc::unavailable, text + ": change that setting of the server"};
+  }
   if (found == nullptr) return {errc::internal, text + ", which holdfast does not know"};
   return {found->code, text + ": " + std::string(found->advice)};
 }

@@ -90,12 +90,14 @@ status check_tls(MYSQL* c, const mariadb_options& o) {
 // still be carried out. And a program that is stopped in the middle of a transaction must not block
 // all others (MySQL has no such limit). With completion_type=CHAIN each commit would begin another
 // transaction, and what follows would never be committed. The settings with sql_ would refuse
-// sweeps and reads, or cut lists of names.
+// sweeps and reads, or cut lists of names. A server may ignore the client's character set, or have
+// `set names` in init_connect: a record would come with other letters, and be written back so. Such
+// a text may also stop the clock of the connection.
 std::string session_settings(const std::string& patience) {
-  const std::string no_chain = "completion_type = 0", no_limits = "sql_safe_updates = 0";
-  return "set session transaction isolation level read committed; "
-         "set session autocommit = 1, session " +
-         no_chain + ", session " + no_limits +
+  const std::string no_chain = "completion_type = 0", no_limits = "sql_safe_updates = 0",
+                    letters = "names utf8mb4", clock = "timestamp = default";
+  return "set session transaction isolation level read committed; set " + letters + ", session " +
+         clock + ", session autocommit = 1, session " + no_chain + ", session " + no_limits +
          ", session sql_big_selects = 1, session sql_select_limit = 18446744073709551615, "
          "session innodb_lock_wait_timeout = " +
          patience + ", session lock_wait_timeout = " + patience +

@@ -120,11 +120,27 @@ failure somebody_elses(const tables& t) {
           t.meta + " was not made by holdfast; give locks a database of their own"};
 }
 
+// A server makes tables of another engine if enforce_storage_engine says so, and its sql_mode lacks
+// NO_ENGINE_SUBSTITUTION.
+failure keeps_no_row_locked(const tables& t, const std::string& table, const std::string& engine) {
+  const std::string whole = t.database + "." + quoted(table);
+  return {errc::unsupported, "the engine of the table " + whole + " is " + engine +
+                                 ", which has no transactions: two could hold one lock. Run: alter "
+                                 "table " +
+                                 whole + " engine = InnoDB"};
+}
+
 /// Empty if the row is missing (or not there yet).
 result<std::string> format_of(link& over, const tables& t) {
-  const auto got = over.ask("select m.format, r.name, r.version, r.record from " + t.meta +
-                            " m left join " + t.records + " r on false");
+  const auto got =
+      over.ask("select m.format, r.name, r.version, r.record from " + t.meta + " m left join " +
+               t.records + " r on false; show table status from " + t.database +
+               " where name in ('holdfast_records', 'holdfast_meta') and engine <> "
+               "'InnoDB'");
   if (!got) return got.error();
+  if (const auto& others = got->back().rows; !others.empty()) {
+    return keeps_no_row_locked(t, others[0].at(0).value_or(""), others[0].at(1).value_or(""));
+  }
   const auto& rows = got->front().rows;
   if (rows.size() > 1) return somebody_elses(t);
   return rows.empty() ? std::string() : rows[0][0].value_or("?");

@@ -16,6 +16,12 @@ constexpr const char* clock_now = "timestampdiff(microsecond, '1970-01-01', sysd
 /// Unconverted, because takes_writes costs the server half as much as such a statement.
 constexpr const char* read_only = "@@global.read_only";
 constexpr int a_year = 31'536'000;
+/// The name of a database as this server writes it: with lower_case_table_names another spelling
+/// names the same database.
+std::string as_the_server_writes(const std::string& database) {
+  const std::string name = "_utf8mb4 " + hex(database);
+  return "case @@lower_case_table_names when 0 then " + name + " else lower(" + name + ") end";
+}
 /// Two servers differ in the first three values, two lives of one server in its start time: the
 /// server counts its uptime from then to the beginning of the statement, and unix_timestamp() is
 /// that beginning, too.
@@ -39,7 +45,7 @@ result<std::unique_ptr<sql::lock_link>> user_lock_link::open(const mariadb_optio
                                                              const tables& t) {
   auto made = link::open(o, t);
   if (!made) return std::move(made.error());
-  std::unique_ptr<user_lock_link> mine{new user_lock_link(std::move(*made), o.database)};
+  std::unique_ptr<user_lock_link> mine{new user_lock_link(std::move(*made))};
   if (auto ok = mine->set_up(o); !ok) return std::move(ok.error());
   return std::unique_ptr<sql::lock_link>(std::move(mine));
 }
@@ -47,9 +53,9 @@ result<std::unique_ptr<sql::lock_link>> user_lock_link::open(const mariadb_optio
 // The user's settings must not end a wait, or a connection that holds a lock.
 status user_lock_link::set_up(const mariadb_options& o) {
   const auto silence = std::to_string(o.silence.count() / 1000);
-  const auto got =
-      link_->ask("set session wait_timeout = " + silence +
-                 ", session time_zone = '+00:00'; select connection_id(), " + read_only);
+  const auto got = link_->ask("set session wait_timeout = " + silence +
+                              ", session time_zone = '+00:00'; select connection_id(), " +
+                              read_only + ", " + as_the_server_writes(o.database));
   if (!got) return got.error();
   if (got->back().rows.empty() || number(got->back().rows[0][0]) != id()) {
     return failure{
@@ -58,6 +64,7 @@ status user_lock_link::set_up(const mariadb_options& o) {
         "the connection next: name the server itself, or use mode=lease"};
   }
   const auto only_reads = got->back().rows[0].at(1);
+  scope_ = got->back().rows[0].at(2).value_or(o.database) + ".";
   // MySQL has a similar setting, for reads only, and no such table.
   const auto begun = link_->ask(std::string("set session max_statement_time = 0; ") + life);
   if (begun && !begun->back().rows.empty()) life_ = begun->back().rows[0][0].value_or("");

@@ -6,7 +6,8 @@
 namespace holdfast::store::mariadb {
 
 /// GET_LOCK over one connection, by the SHA-256 of `database.name`: 64 digits, the maximum length
-/// of a lock name, and a collision with another name is practically impossible.
+/// of a lock name, and a collision with another name is practically impossible. The database is
+/// written as the server writes it.
 class user_lock_link final : public sql::lock_link {
  public:
   /// Connects. Fails with errc::unsupported behind a proxy. The server ends the connection after
@@ -30,8 +31,7 @@ class user_lock_link final : public sql::lock_link {
   result<std::vector<sql::lock_user>> users(std::string_view name) override;
 
  private:
-  user_lock_link(std::unique_ptr<link> l, const std::string& database)
-      : link_(std::move(l)), scope_(database + ".") {}
+  explicit user_lock_link(std::unique_ptr<link> l) : link_(std::move(l)) {}
   status set_up(const mariadb_options& o);
   /// Breaks the connection if that cell shows that the server takes no writes: it was primary once,
   /// and another server grants locks now.
@@ -40,7 +40,7 @@ class user_lock_link final : public sql::lock_link {
   std::string locking(std::string_view name, int seconds) const;
 
   std::unique_ptr<link> link_;
-  const std::string scope_;
+  std::string scope_{};
   std::string life_{};
 };
 

@@ -35,6 +35,30 @@ TEST(mariadb_errors, every_error_of_a_full_disk_is_no_space) {
   }
 }
 
+TEST(mariadb_errors, of_the_options_that_forbid_a_statement_read_only_is_told_apart) {
+  const auto said = [](const std::string& option) {
+    return server_says(1290, "The MariaDB server is running with the --" + option +
+                                 " option so it cannot execute this statement");
+  };
+  for (const std::string option : {"read-only", "innodb-read-only"}) {
+    EXPECT_EQ(said(option).code, errc::read_only) << option;
+  }
+  EXPECT_EQ(said("max-session-mem-used=8192").code, errc::unavailable);
+  EXPECT_EQ(server_says(1290,
+                        "The MariaDB server is running with the NO_ENGINE_SUBSTITUTION option "
+                        "so it cannot execute this statement")
+                .code,
+            errc::unsupported);
+}
+
+TEST(mariadb_errors, a_server_without_innodb_is_unsupported) {
+  for (const unsigned number : {1193U, 1286U}) {
+    const auto refused = server_says(number, "Unknown system variable, or storage engine");
+    EXPECT_EQ(refused.code, errc::unsupported) << number;
+    EXPECT_NE(refused.what.find("InnoDB"), std::string::npos) << refused.what;
+  }
+}
+
 TEST(mariadb_errors, another_failure_of_the_storage_engine_is_unavailable) {
   for (const auto* said : {"Got error 5 \"Input/output error\" from storage engine InnoDB",
                            "Got error 280 from storage engine InnoDB"}) {
