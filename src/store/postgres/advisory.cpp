@@ -89,6 +89,7 @@ status advisory_link::set_up(const postgres_options& o, boot_time whole_by) {
                                 {set_one, {"lock_timeout", "0"}},
                                 {set_one, {"statement_timeout", "0"}},
                                 {set_one, {"transaction_timeout", "0"}},  // from PostgreSQL 17 on
+                                {set_one, {"search_path", "pg_catalog"}},
                                 {set_one, {"idle_session_timeout", silence}},
                                 {set_one, {"client_connection_check_interval", silence}}},
                                whole_by);

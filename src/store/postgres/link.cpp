@@ -18,6 +18,15 @@ failure table_is_not_ours(const answer& a) {
   return {errc::foreign_data, "holdfast_meta is not as holdfast made it: it has one row"};
 }
 
+// The row was just created, or locked.
+failure is_skipped() {
+  return {
+      errc::foreign_data,
+      "the server skipped the row of a name: holdfast_meta has no row any more, or a trigger, a "
+      "rule or a policy of the table holdfast_records hides rows, or leaves them unchanged; "
+      "remove it"};
+}
+
 // A row that its own transaction has just created has no record yet.
 std::string record_of(std::string_view text) {
   return text == "null" ? std::string() : std::string(text);
@@ -80,14 +89,19 @@ statements::statements(const std::string& schema) : records(quoted(schema) + ".h
   // The most frequent statement. It reads the clock once, and has no alternatives for other cases.
   update_guessed = "update " + records + " set record = $4, version = version + 1 where name = $1" +
                    " and version = $2 and pg_catalog.abs(" + rough_clock +
-                   " - $3::float8 - 500) < 1000";
+                   " - $3::float8 - 500::float8) < 1000::float8";
 
   // A prepared statement keeps its plan. A plan made while the table had a page or two would read
   // the whole table from then on, until the server analyses the table again. The index costs no
-  // more then, and stays cheap when the table grows.
-  set_session =
-      "select pg_catalog.set_config('lock_timeout', $1, false), "
-      "pg_catalog.set_config('random_page_cost', '0', false)";
+  // more then, and stays cheap when the table grows. A role may have turned a kind of scan off,
+  // which makes plans look so expensive that the server would compile each of them. And its
+  // search_path may begin with a schema that has operators or types like those of the server.
+  const std::string plans = "pg_catalog.set_config('random_page_cost', '0', false)",
+                    path = "pg_catalog.set_config('search_path', 'pg_catalog', false)",
+                    compiled = "pg_catalog.set_config('jit', 'off', false)";
+  set_session = "select pg_catalog.set_config('lock_timeout', $1, false), " + plans + ", " + path +
+                ", case when pg_catalog.current_setting('jit', true) = 'on' then " + compiled +
+                " end";
   limit = "select pg_catalog.set_config('lock_timeout', $1, true)";
   begin = "begin isolation level read committed";
   limits =
@@ -216,7 +230,9 @@ result<std::vector<sql::row>> link::lock(std::span<const std::string_view> names
   std::vector<sql::row> rows;
   rows.reserve(names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
-    auto one = row_of((*got)[before + 2 * i + 1]);
+    const answer& a = (*got)[before + 2 * i + 1];
+    if (a.rows() == 0) return is_skipped();
+    auto one = row_of(a);
     if (!one) return std::move(one.error());
     rows.push_back(std::move(*one));
   }
@@ -234,7 +250,11 @@ status link::unlock(std::span<const sql::rewrite> all, std::int64_t until_at, bo
   }
   texts.push_back({all.empty() ? sql_.rollback : sql_.commit});
   const auto got = wire_->ask(texts, deadline);
-  return got ? status(done{}) : status(undone(got.error(), deadline));
+  if (!got) return undone(got.error(), deadline);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if ((*got)[i + 1].changed() != 1) return is_skipped();
+  }
+  return done{};
 }
 
 // A request that lost to another session is repeated over this connection, which is in a failed

@@ -12,12 +12,12 @@ std::string quoted(std::string_view identifier);
 
 /// The server's clock, as every statement reads it: microseconds since 1970.
 inline constexpr const char* server_clock =
-    "(extract(epoch from pg_catalog.clock_timestamp()) * 1000000)::bigint";
+    "(extract(epoch from pg_catalog.clock_timestamp()) * 1000000::numeric)::bigint";
 
 /// The same as a floating-point number, wrong by less than a microsecond. The server computes it in
 /// a fraction of the time (ADR 162).
 inline constexpr const char* rough_clock =
-    "(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000)";
+    "(pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) * 1000000::float8)";
 
 inline constexpr std::int64_t format_version = 1;
 

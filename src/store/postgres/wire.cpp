@@ -30,6 +30,8 @@ PGconn* start(const address& to) {
   values.push_back(nullptr);
   PGconn* const c = PQconnectStartParams(names.data(), values.data(), 0);
   PQsetErrorVerbosity(c, PQERRORS_VERBOSE);  // with the server's code (errors.cpp)
+  // Not printed: a server may tell something before the connection is open.
+  PQsetNoticeReceiver(c, [](void*, const PGresult*) {}, nullptr);
   return c;
 }
 
@@ -84,7 +86,6 @@ result<bool> wire::connect() {
     if (opening_ == PGRES_POLLING_FAILED) break;
   }
   if (PQstatus(connection_) != CONNECTION_OK) return connection_says(connection_, "connecting");
-  PQsetNoticeReceiver(connection_, [](void*, const PGresult*) {}, nullptr);  // not printed
   PQsetnonblocking(connection_, 1);
   PQenterPipelineMode(connection_);
   return true;

@@ -11,6 +11,7 @@
 #include "harness/fault_proxy.hpp"
 #include "harness/hung_store.hpp"
 #include "harness/opened_late.hpp"
+#include "harness/short_rules.hpp"
 #include "store/postgres/opening.hpp"
 #include "store/postgres/options.hpp"
 
@@ -287,6 +288,16 @@ TEST_F(postgres_pooler, behind_a_pooler_locks_exclude_each_other_and_no_session_
   EXPECT_EQ(counter, 18);
   const client direct{server_.url()};
   EXPECT_EQ(direct.ask("select count(*) from pg_locks where locktype = 'advisory'"), "0");
+}
+
+// Behind it, a session sets no search_path.
+TEST_F(postgres_pooler, operators_that_fit_better_than_those_of_the_server_do_not_stop_its_clock) {
+  client(server_.url())
+      .ask(
+          "create schema s; create function s.stopped(numeric, integer) returns numeric language "
+          "sql as 'select 1::numeric'; create operator s.* (leftarg = numeric, rightarg = integer, "
+          "function = s.stopped); alter database postgres set search_path = s");
+  harness::expect_short_rules({pooler_.url(), server_.url()});
 }
 
 TEST_F(postgres_pooler, calls_end_at_their_limit_while_it_hangs) {
