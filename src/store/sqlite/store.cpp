@@ -286,6 +286,10 @@ status lock_file::step(std::string_view name, transition& change) {
   for (int attempt = 0; attempt < races_lost_in_a_row; ++attempt) {
     if (auto tried = try_step(update_.get(), name, change, changing); !tried) return tried;
     bool settled = current_.row_seen;
+    if (settled && current_.next != nullptr && sqlite3_changes(db_.get()) != 1) {
+      return failure{errc::foreign_data,
+                     "a trigger in " + file_ + " leaves records as they were: remove it"};
+    }
     if (!settled) {
       if (auto tried = try_step(insert_.get(), name, change, changing); !tried) return tried;
       // No change means that another session inserted the row between the two statements.
@@ -297,7 +301,8 @@ status lock_file::step(std::string_view name, transition& change) {
     }
     return done{};
   }
-  return failure{errc::unavailable, "another program keeps removing the row from " + file_};
+  return failure{errc::unavailable, "another program keeps removing the row from " + file_ +
+                                        ", or a trigger keeps it out"};
 }
 
 status lock_file::try_step(sqlite3_stmt* how, std::string_view name, transition& change,

@@ -131,6 +131,24 @@ TEST_F(tables, a_trigger_in_the_file_cannot_call_the_functions_of_the_driver) {
   EXPECT_EQ(number_of(*open(path()), "name"), 1);
 }
 
+// A step that changes nothing is no grant, although the record was decided.
+TEST_F(tables, a_trigger_in_the_file_that_skips_a_change_is_named) {
+  const session store = open(path());
+  rule change = increments();
+  ASSERT_TRUE(store->transact("name", change).ok());
+  for (const auto& [event, code] :
+       {std::pair{std::string("UPDATE"), errc::foreign_data}, {"INSERT", errc::unavailable}}) {
+    shell{path()}.run("CREATE TRIGGER skips BEFORE " + event +
+                      " ON holdfast_locks BEGIN SELECT RAISE(IGNORE); END");
+    const auto outcome = store->transact(event == "UPDATE" ? "name" : "new", change);
+    ASSERT_FALSE(outcome.ok());
+    EXPECT_EQ(outcome.error().code, code) << outcome.error().what;
+    EXPECT_NE(outcome.error().what.find("trigger"), std::string::npos) << outcome.error().what;
+    shell{path()}.run("DROP TRIGGER skips");
+  }
+  EXPECT_EQ(number_of(*open(path()), "name"), 1);
+}
+
 TEST_F(tables, a_reboot_strikes_out_holders_and_waiters_and_keeps_the_fences) {
   const long later = now_us() + 1'000'000'000'000;
   put("order:1", "[1,\"mutex\",1,77,[" + holder(later) + "],[" + waiter(later) + "]]");
