@@ -91,6 +91,13 @@ failure server_says(std::string_view error) {
   if (error.find("Script killed by user") != error.npos)
     return make(errc::unavailable, error,
                 "an operator or another client ended the script; try again");
+  // In a script or outside of one, in the words of several versions.
+  for (const std::string_view unknown : {"unknown command", "Unknown Redis command"}) {
+    if (error.find(unknown) == error.npos) continue;
+    return make(errc::unsupported, error,
+                "holdfast needs that command: does the server's configuration rename it "
+                "(rename-command)?");
+  }
   return make(errc::internal, error, "holdfast does not know this error");
 }
 

@@ -203,6 +203,17 @@ TEST(redis_opening, a_node_of_a_cluster_is_refused) {
   EXPECT_EQ(o.reason, errc::unsupported) << o.text;
 }
 
+TEST(redis_opening, a_command_that_the_server_has_renamed_is_unsupported) {
+  for (const auto* command : {"EVALSHA", "HSET"}) {
+    const harness::redis_server server({"--rename-command", command, ""});
+    auto s = holdfast::open(server.url());
+    holdfast::semaphore two{s, "two", 2};  // its holders are in a hash
+    const auto refused = outcome_of([&] { (void)two.try_acquire(); });
+    EXPECT_EQ(refused.reason, errc::unsupported) << refused.text;
+    EXPECT_TRUE(contains(refused.text, "rename-command")) << refused.text;
+  }
+}
+
 TEST(redis_opening, a_database_that_does_not_exist_is_named) {
   const harness::redis_server server({"--databases", "2"});
   EXPECT_FALSE(opening(server.tcp_url("/1")).failed);
