@@ -17,7 +17,7 @@ struct meaning {
 constexpr std::string_view rights = "docs/stores/mariadb.md lists the rights that holdfast needs";
 constexpr std::string_view login =
     "check user and password: the [client] part of an option file, MYSQL_PWD, or user:password@ in "
-    "the URL";
+    "the URL; with require_secure_transport the server answers so to a client without TLS (tls=)";
 constexpr std::string_view not_ours =
     "the tables holdfast_records and holdfast_meta are not those that holdfast made; give locks a "
     "database of their own";

@@ -96,12 +96,12 @@ status check_tls(MYSQL* c, const mariadb_options& o) {
 std::string session_settings(const std::string& patience) {
   const std::string no_chain = "completion_type = 0", no_limits = "sql_safe_updates = 0",
                     letters = "names utf8mb4", clock = "timestamp = default";
-  return "set session transaction isolation level read committed; set " + letters + ", session " +
-         clock + ", session autocommit = 1, session " + no_chain + ", session " + no_limits +
+  return "set session transaction isolation level read committed; set " + letters +
+         ", session autocommit = 1, session " + no_chain + ", session " + no_limits +
          ", session sql_big_selects = 1, session sql_select_limit = 18446744073709551615, "
          "session innodb_lock_wait_timeout = " +
-         patience + ", session lock_wait_timeout = " + patience +
-         " /*M! , session idle_transaction_timeout = " + patience +
+         patience + ", session lock_wait_timeout = " + patience + " /*M! , session " + clock +
+         ", session idle_transaction_timeout = " + patience +
          ", session idle_write_transaction_timeout = " + patience +
          ", session idle_readonly_transaction_timeout = " + patience +
          " */; show status like 'wsrep_cluster_size'";

@@ -358,10 +358,11 @@ status connection::wait_connected(boot_time until) {
   if (refused_) return explain(ZAUTHFAILED, options_, false);
   if (foreign_) return no_zookeeper(options_.hosts);
   if (connected_) return done{};
-  return failure{errc::unavailable,
-                 "no server accepted the session within " +
-                     std::to_string(options_.connect_timeout.count()) +
-                     " ms: are the servers up, and does a majority of them see each other?"};
+  return failure{
+      errc::unavailable,
+      "no server accepted the session within " + std::to_string(options_.connect_timeout.count()) +
+          " ms: are the servers up, does a majority of them see each other, and do they accept "
+          "more connections from this host (maxClientCnxns)?"};
 }
 
 bool connection::over() const {
