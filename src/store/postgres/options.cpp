@@ -169,10 +169,6 @@ status says_each_thing_once(const base::store_url& u, const address& in_place) {
   return done{};
 }
 
-}  // namespace
-
-namespace {
-
 // The options say how to connect, so they count for both servers: a LISTEN has a login as well. The
 // URL in `listen` says where, and libpq takes the last value.
 void share_options(postgres_options& o, const base::store_url& u) {
