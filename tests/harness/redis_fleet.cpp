@@ -8,6 +8,8 @@
 
 namespace harness {
 
+using namespace std::chrono_literals;
+
 namespace {
 
 /// A replica gets its first copy at once, and its absence is noticed at once.
