@@ -14,6 +14,16 @@ using goes_wrong = fault_plan::kind;
 
 bool is_redlock(const plan& p) { return p.names.front().kind == lock_kind::redlock; }
 
+/// Whether processes use a name as different kinds, or with different sizes.
+bool mixes_kinds(const plan& p) {
+  return std::any_of(p.processes.begin(), p.processes.end(), [](const auto& one) {
+    return one.more_permits > 0 || std::any_of(one.threads.begin(), one.threads.end(), [](auto& t) {
+             return std::any_of(t.steps.begin(), t.steps.end(),
+                                [](const step& s) { return s.clashes; });
+           });
+  });
+}
+
 // ---- queues of unequal waiters
 
 // What may go wrong while they queue: in half of the plans nothing.
@@ -105,7 +115,7 @@ void lose_many(random_source& r, plan& p) {
   p.network.delivers_late = r.one_in(2);
   p.network.until = r.between(2, 25) * second;
   p.command_timeout = p.store == store_kind::mariadb ? second : r.between(100, 800) * millisecond;
-  if (!p.has_only_locks() || p.about == theme::deadlocks) return;
+  if (is_redlock(p) || p.about == theme::deadlocks) return;
   p.for_each_step([&](step& s, const process_plan&) {
     if (r.one_in(4)) s.hold = r.between(1, 20) * second;
     if (r.one_in(2)) s.wait = s.stop_after = never;
@@ -183,19 +193,16 @@ void mix_troubles(plan& p) {
   const bool locks = p.has_only_locks() && p.others.empty();
   const bool queues = locks && p.about != theme::slots && p.about != theme::items &&
                       p.about != theme::deadlocks && p.about != theme::endings;
-  // A participant may learn much later that its phase was broken, and a latch that is kept for
-  // seconds only ends while its waiters are not heard.
-  const bool breaks = p.names.front().kind == lock_kind::barrier ||
-                      std::any_of(p.processes.begin(), p.processes.end(),
-                                  [](const auto& one) { return one.keep > 0; });
+  // What is left after many losses is known only of locks that all use as the same kind.
+  const bool bears = (p.has_only_locks() && !mixes_kinds(p)) || is_redlock(p);
   if (p.about == theme::sessions && r.one_in(4)) return fail_what_is_done(r, p);
   if (queues && r.one_in(p.about == theme::scripts ? 2 : 3)) return queue_up(r, p);
   switch (r.below(8)) {
     case 0:
-      if (!breaks) lose_many(r, p);
+      if (bears) lose_many(r, p);
       return;
     case 1:
-      if (!breaks) be_away_for_long(r, p);
+      if (bears) be_away_for_long(r, p);
       return;
     case 2:
       if (locks || is_redlock(p)) rely_on_late_answers(r, p);
