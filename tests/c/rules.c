@@ -2067,6 +2067,7 @@ struct session_in_use {
   holdfast_limiter* limiter;
   holdfast_queue* queue;
   pthread_t closer, user;
+  int last; /* of the three: which is closed last */
   int closes, is_closed;
 };
 
@@ -2083,16 +2084,18 @@ static void* uses(void* of) {
   return NULL;
 }
 
-/* The same for calls with a queue, which do not begin. */
+/* The same for calls with a queue, which do not begin, of the object that is closed last. */
 static void* uses_with_a_queue(void* of) {
   struct session_in_use* const mine = of;
   const int wrong = HOLDFAST_INVALID_ARGUMENT;
   const holdfast_wait how = told_to(mine->queue, 1);
   const holdfast_part part = {"client", NULL};
   for (int more = 50; more > 0; more -= __atomic_load_n(&mine->closes, __ATOMIC_ACQUIRE)) {
-    CHECK(holdfast_barrier_wait(mine->barrier, NULL, &how, NULL) == wrong);
-    CHECK(holdfast_condition_wait(mine->condition, NULL, &how, NULL, NULL) == wrong);
-    CHECK(holdfast_limiter_take(mine->limiter, 1, &part, 1, &how, NULL, NULL) == wrong);
+    if (mine->last == 0) GIVES(wrong, holdfast_barrier_wait(mine->barrier, NULL, &how, NULL));
+    if (mine->last == 1)
+      GIVES(wrong, holdfast_condition_wait(mine->condition, NULL, &how, NULL, NULL));
+    if (mine->last == 2)
+      GIVES(wrong, holdfast_limiter_take(mine->limiter, 1, &part, 1, &how, NULL, NULL));
   }
   return NULL;
 }
@@ -2103,7 +2106,7 @@ static void* closes_session(void* of) {
   __atomic_store_n(&mine->closes, 1, __ATOMIC_RELEASE);
   if (mine->queue == NULL) CHECK(holdfast_close(mine->session, NULL) == HOLDFAST_OK);
   for (int i = 0; i < 3 && mine->queue != NULL; ++i)
-    CHECK(holdfast_close(all[i], NULL) == HOLDFAST_OK);
+    CHECK(holdfast_close(all[(mine->last + 1 + i) % 3], NULL) == HOLDFAST_OK);
   __atomic_store_n(&mine->is_closed, 1, __ATOMIC_RELEASE);
   return NULL;
 }
@@ -2124,6 +2127,7 @@ static int a_close_of_sessions_in_use(void) {
     OK(holdfast_mutex(all[i].session, name, &given, &locks[i], &why));
     leases[i] = taken(locks[i]);
     if (i % 2 == 1) {
+      all[i].last = i / 2 % 3;
       OK(holdfast_queue_open(&all[i].queue, NULL, &why));
       OK(holdfast_barrier_open(all[i].session, "b", 1, 0, &all[i].barrier, &why));
       OK(holdfast_condition_open(all[i].session, "c", &all[i].condition, &why));
