@@ -13,8 +13,11 @@ namespace {
 
 // Each consensus decision waits for the disks of a majority.
 std::filesystem::path fastest_folder() {
-  const std::filesystem::path memory = "/dev/shm";
-  return std::filesystem::is_directory(memory) ? memory : std::filesystem::temp_directory_path();
+  const std::filesystem::path memory = "/dev/shm",
+                              temporary = std::filesystem::temp_directory_path();
+  return std::filesystem::is_directory(memory) && !temporary.string().starts_with(memory.string())
+             ? memory
+             : temporary;
 }
 
 std::string address(int port) { return "127.0.0.1:" + std::to_string(port); }

@@ -13,6 +13,8 @@ namespace harness {
 namespace {
 
 constexpr const char* user = "mysql";
+/// Otherwise each server writes 100 MB before it begins.
+constexpr const char* small_log = "--innodb-log-file-size=16M";
 
 bool says(const std::string& file, const std::string& words) {
   std::ifstream in(file);
@@ -29,7 +31,7 @@ mariadb_server::mariadb_server(std::vector<std::string> options) : options_(std:
   // other's.
   server_process::run({"mariadb-install-db", "--no-defaults", "--datadir=" + file("data"),
                        "--tmpdir=" + dir_.path().string(),
-                       "--auth-root-authentication-method=normal", "--skip-test-db"},
+                       "--auth-root-authentication-method=normal", "--skip-test-db", small_log},
                       user, file("log"));
   std::ofstream(file("init.sql")) << "create user if not exists admin@'%';\n"
                                      "grant all on *.* to admin@'%' with grant option;\n";
@@ -60,6 +62,7 @@ void mariadb_server::start() {
                                  "--skip-name-resolve",
                                  "--max-connections=400",
                                  "--tmpdir=" + dir_.path().string(),
+                                 small_log,
                                  "--innodb-flush-log-at-trx-commit=2",
                                  "--innodb-buffer-pool-size=32M"};
   words.insert(words.end(), options_.begin(), options_.end());
