@@ -30,6 +30,7 @@ RULES = {
     "names": names.check,
     "rooms": names.check_rooms,
     "forwarding": ports.check_forwarding,
+    "clients": ports.check_clients,
     "mutants": mutants.check,
     "walks": walks.check,
 }

@@ -136,6 +136,10 @@ MYSQL* mysql_real_connect(MYSQL* m, const char* host, const char*, const char*, 
   return nullptr;
 }
 
+// There is no TLS and no option file.
+const char* mysql_get_ssl_cipher(MYSQL*) { return nullptr; }
+int mysql_get_optionv(MYSQL*, mysql_option, void*, ...) { return 0; }
+
 my_socket mysql_get_socket(MYSQL* m) { return of(m).number; }
 unsigned long mysql_thread_id(MYSQL* m) {
   return static_cast<unsigned long>(of(m).client->number());
