@@ -38,23 +38,20 @@ fi
 export TMPDIR
 chmod 711 "$TMPDIR"
 trap 'rm -rf "$TMPDIR" 2>/dev/null || true' EXIT
-# Many tests mostly wait, so more entries run at once than there are processors: six for each processor. On two processors five of these
-# twelve only wait (those with WAITS in tests/CMakeLists.txt: each takes one of CTest's slots "waiting"). The others use the servers, or
-# compute; those that compute are nice, so that they starve no server. Then the processors are hardly ever idle. A sanitizer makes the
-# tests compute more: with as many entries, requests of crowds would outlast command_timeout, and servers of three members would be
-# starved. The same would happen where the system itself is slow: starting a program usually takes 1 ms, on some virtual machines 3 ms
-# and more.
-processors=$(nproc)
-entries=$((6 * processors)) waiting=$((5 * processors / 2))
-[[ $lane != *san ]] || entries=$((4 * processors)) waiting=$((2 * processors))
+# Many tests mostly wait, so more entries run at once than there are processors: four for each processor. On two processors four of these
+# eight only wait (those with WAITS in tests/CMakeLists.txt: each takes one of CTest's slots "waiting"), and four compute. More would be no
+# faster (docs/adr/0176-eight-entries-at-once.md). If more entries computed, up to thirty threads would want to run, and requests of crowds
+# would outlast command_timeout: with five for each processor, servers of three members were starved for 20 s on a slow machine. The same
+# would happen where the system itself is slow: starting a program usually takes 1 ms, on some virtual machines 3 ms and more.
+per_processor=4
 started=${EPOCHREALTIME/[.,]/}
 for ((i = 0; i < 100; i++)); do /bin/true; done
-(((${EPOCHREALTIME/[.,]/} - started) / 100 < 3000)) || entries=$((2 * processors)) waiting=$((2 * processors))
+(((${EPOCHREALTIME/[.,]/} - started) / 100 < 3000)) || per_processor=2
 [[ " $* " == *" nightly "* ]] || set -- --label-exclude nightly "$@"
-printf '{"version": {"major": 1, "minor": 0}, "local": [{"waiting": [{"id": "0", "slots": %d}]}]}' "$waiting" >"$results/slots.json"
+printf '{"version": {"major": 1, "minor": 0}, "local": [{"waiting": [{"id": "0", "slots": %d}]}]}' $((2 * $(nproc))) >"$results/slots.json"
 status=0
 [[ -z ${HOLDFAST_DELAYS:-} ]] || export LD_PRELOAD=$PWD/build/$lane/tests/libholdfast_random_delays.so
-ctest --preset "$lane" --no-label-summary --parallel "${TEST_JOBS:-$entries}" \
+ctest --preset "$lane" --no-label-summary --parallel "${TEST_JOBS:-$((per_processor * $(nproc)))}" \
   --resource-spec-file "$results/slots.json" --output-junit "$results/ctest.junit" "$@" || status=$?
 unset LD_PRELOAD
 python3 -B scripts/summary.py "build/$lane" || status=1
