@@ -28,6 +28,8 @@ constexpr int samples = 9;
 constexpr auto slow_round_trip = 100ms;
 constexpr auto clocks_differ = 5s;
 constexpr auto longest_hand_over = 10s;
+/// Longer than a subscription usually takes.
+constexpr auto queued_for_certain = 250ms;
 /// Short, so that a killed doctor leaves nothing behind for long.
 constexpr std::chrono::milliseconds lease_of_probes{5'000};
 
@@ -189,7 +191,8 @@ findings probes::notifications(const std::function<session(decorator)>& another)
     const auto mine = second.try_acquire_for(longest_hand_over);
     return mine ? boot_clock::now() : forever;
   });
-  while (!watch.waits() && got.wait_for(1ms) == std::future_status::timeout) {
+  while (!watch.has_waited(queued_for_certain) &&
+         got.wait_for(1ms) == std::future_status::timeout) {
   }
   watch.releases();
   const boot_time released = boot_clock::now();

@@ -49,7 +49,7 @@ class notification_watch::watched_store final : public store::one_by_one {
     auto reply = one_by_one::permits(name, c);
     if (reply && reply->outcome == store::permits_outcome::queued) {
       reply->retry_after_us = polls_after.count();
-      to_->waits = true;
+      to_->waits_since = boot_clock::now();
     }
     return reply;
   }

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <holdfast/clock.hpp>
 #include <holdfast/options.hpp>
 #include <memory>
 
@@ -12,15 +14,18 @@ class notification_watch {
  public:
   /// For session_options::decorate.
   decltype(session_options::decorate) decorator() const;
-  /// Whether a request was told to wait. From then on the store owes it a notification.
-  bool waits() const noexcept { return state_->waits; }
+  /// Whether the last request was told to wait, and that was so long ago. (Some waiters ask once
+  /// more when their subscription has begun: only then the store owes them a notification.)
+  bool has_waited(std::chrono::nanoseconds time) const noexcept {
+    return boot_clock::now() >= saturated_add(state_->waits_since.load(), time);
+  }
   /// Called before the release: what came before it is no notification of it.
   void releases() const noexcept { state_->saw_one = false; }
   bool saw_one() const noexcept { return state_->saw_one; }
 
  private:
   struct state {
-    std::atomic<bool> waits{false};
+    std::atomic<boot_time> waits_since{forever};
     std::atomic<bool> saw_one{false};
   };
   class watched_inbox;

@@ -1,12 +1,16 @@
 #include <algorithm>
 #include <fstream>
+#include <holdfast/async.hpp>
+#include <holdfast/mutex.hpp>
 #include <string>
 #include <vector>
 
+#include "harness/eventually.hpp"
 #include "harness/memcached_server.hpp"
 #include "harness/postgres_server.hpp"
 #include "harness/redis_server.hpp"
 #include "tool/fixture.hpp"
+#include "tool/notification_watch.hpp"
 
 namespace tool_test {
 
@@ -218,6 +222,25 @@ TEST_F(doctor, a_store_whose_names_cannot_be_listed_has_a_note_and_is_examined_o
     const bool notifies = dialect == std::string("redisson");
     EXPECT_TRUE(any(of(all, "notifications"), notifies ? "ok: " : "note: ")) << all;
   }
+}
+
+// A waiter may ask again when its subscription has begun, just when the lock is released: then it
+// gets the lock, and no notification.
+TEST(notification_watch, a_waiter_has_waited_since_its_last_request) {
+  using namespace std::chrono_literals;
+  const holdfast::tool::notification_watch watch;
+  const auto session = holdfast::open("memory:notification_watch");
+  holdfast::session_options watched;
+  watched.decorate = watch.decorator();
+  const auto other = holdfast::open("memory:notification_watch", watched);
+  holdfast::mutex first{session, "m"}, second{other, "m"};
+  auto held = first.acquire();
+  EXPECT_FALSE(watch.has_waited(0ns)) << "nobody waits";
+  auto next = async_acquire(second).future();
+  harness::eventually("a waiter", [&] { return watch.has_waited(0ns); });
+  EXPECT_FALSE(watch.has_waited(1h));
+  EXPECT_FALSE(held.release());
+  EXPECT_NO_THROW((void)next.get().value().release());
 }
 
 }  // namespace tool_test
