@@ -1,4 +1,5 @@
 #include <execinfo.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,21 +18,41 @@ namespace {
 // Seconds of processor time, so that a busy machine stops no run; a run takes a fraction of a
 // second.
 constexpr unsigned endless = 20;
-// Seconds of real time, for a run that blocks. The bound of a test is longer.
-constexpr unsigned blocked = 6 * endless;
+// Seconds of real time in which a run that is not blocked computes. The bound of a test is longer.
+constexpr unsigned blocked = 3 * endless;
 
-void limit_time() {
-  const itimerval most{.it_interval = {}, .it_value = {.tv_sec = endless, .tv_usec = 0}};
-  ::setitimer(ITIMER_PROF, &most, nullptr);
+bool shows_stack = false;
+
+// Prints where a run that does not end loops.
+void end_by(int signal) {
+  void* calls[32];
+  if (shows_stack) backtrace_symbols_fd(calls, backtrace(calls, 32), STDERR_FILENO);
+  ::signal(signal, SIG_DFL);
+  ::raise(signal);
+}
+
+long processor_milliseconds() {
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
+  const auto of = [](const timeval& t) { return t.tv_sec * 1000 + t.tv_usec / 1000; };
+  return of(used.ru_utime) + of(used.ru_stime);
+}
+
+// A run that computes is not blocked, however little of a busy machine it gets.
+void end_if_blocked(int signal) {
+  static long used_before = 0;
+  const long used = processor_milliseconds();
+  if (used == used_before) end_by(signal);
+  used_before = used;
   ::alarm(blocked);
 }
 
-// Prints where a run that does not end loops.
-void show_stack(int signal) {
-  void* calls[32];
-  backtrace_symbols_fd(calls, backtrace(calls, 32), STDERR_FILENO);
-  ::signal(signal, SIG_DFL);
-  ::raise(signal);
+void limit_time() {
+  ::signal(SIGPROF, end_by);
+  ::signal(SIGALRM, end_if_blocked);
+  const itimerval most{.it_interval = {}, .it_value = {.tv_sec = endless, .tv_usec = 0}};
+  ::setitimer(ITIMER_PROF, &most, nullptr);
+  ::alarm(blocked);
 }
 
 void write_all(int to, const std::string& text) {
@@ -108,9 +129,7 @@ run_beside::run_beside(const plan& p, bool traced) {
     return;
   }
   ::close(ends[0]);
-  for (const int s : {SIGALRM, SIGPROF}) {
-    if (traced) ::signal(s, show_stack);
-  }
+  shows_stack = traced;
   limit_time();
   write_all(ends[1], as_text(run(p, traced)));
   _exit(0);
