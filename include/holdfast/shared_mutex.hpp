@@ -86,9 +86,9 @@ class shared_mutex {
   void downgrade();
   /// This thread's shared hold becomes exclusive if it is the only one. Otherwise returns false at
   /// once, and the hold stays shared, so two readers never wait for each other. On ZooKeeper and
-  /// etcd it also returns false while a reader waits behind a waiting writer, on PostgreSQL with
-  /// mode=session while a writer waits. The exclusive hold has a new fence. Costs as many
-  /// round trips as downgrade(), and is repeated like it. Throws errc::not_owner, lost;
+  /// etcd, and on PostgreSQL with mode=session, it also returns false while a writer waits. The
+  /// exclusive hold has a new fence. Costs as many round trips as downgrade(), and is repeated like
+  /// it. Throws errc::not_owner, lost;
   /// errc::unavailable: then the hold is shared as before.
   [[nodiscard]] bool try_upgrade();
 

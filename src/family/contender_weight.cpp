@@ -81,8 +81,8 @@ result<permits_reply> contender_family::weaken(std::string_view name, const perm
 }
 
 // An upgrade adds a second node at the end, which keeps out later contenders. It counts if no other
-// contender holds the lock, and none could get it without passing that node. Once the second node
-// exists, a failure may have changed something.
+// contender holds the lock or waits ahead of that node. Once the second node exists, a failure may
+// have changed something.
 result<permits_reply> contender_family::strengthen(std::string_view name, const permits_command& c,
                                                    own_entry mine) {
   if (mine.unsure) {
@@ -97,19 +97,18 @@ result<permits_reply> contender_family::strengthen(std::string_view name, const 
     if (in.error().outcome_unknown) give_up_unless_known(name, c.owner, {}, true);
     return in.error();
   }
-  auto all = port_->contenders(name, as_of::seen, nullptr);
+  const auto all = port_->contenders(name, as_of::seen, nullptr);
   if (!all) {
+    auto failed = all.error();
     give_up_unless_known(name, c.owner, {in->node}, in->repeated);
-    all.error().outcome_unknown = true;
-    return std::move(all.error());
+    failed.outcome_unknown = true;
+    return failed;
   }
-  fit(*all, c.capacity);
   permits_reply reply;
   const std::size_t first = index_of(*all, mine.nodes.front());
   const std::size_t raised = index_of(*all, in->node);
   const bool there = first < all->size() && raised < all->size();
-  if (there) (*all)[first].weight = mine.weight;
-  if (!there || !alone(*all, first, raised, c.capacity)) {
+  if (!there || !alone(*all, first, raised)) {
     reply.outcome = there ? permits_outcome::busy : permits_outcome::absent;
     mine.nodes.push_back(in->node);
     mine.unsure = in->repeated;

@@ -39,13 +39,10 @@ decision decide(std::span<const store::contender> all, std::size_t me, std::uint
   return d;
 }
 
-bool alone(std::span<const store::contender> all, std::size_t first, std::size_t raised,
-           std::uint32_t capacity) {
+bool alone(std::span<const store::contender> all, std::size_t first, std::size_t raised) {
   if (first != 0) return false;  // all contenders ahead of a holder hold the lock as well
-  for (std::size_t i = 1; i < raised; ++i) {
-    if (all[i].weight + std::uint64_t{all[0].weight} <= capacity) return false;
-  }
-  return true;
+  return std::all_of(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(raised),
+                     [&](const auto& c) { return c.owner && c.owner == all[0].owner; });
 }
 
 bool is_record(const store::contender& c) { return !c.owner && c.kind == store::kind::latch; }

@@ -37,12 +37,10 @@ struct decision {
 decision decide(std::span<const store::contender> all, std::size_t me, std::uint32_t capacity);
 
 /// Whether the owner that holds at `first`, and has added a second node at `raised`, is the only
-/// holder and stays so, whichever contender leaves. A contender behind `raised` waits for that
-/// node. A contender between the two waits for others at most, which may give up: so none of them
-/// may fit beside `first`, whether its turn has come or not. (A contender that does not fit beside
-/// `first` has had to wait since it came, so its weight is still the one that it entered with.)
-bool alone(std::span<const store::contender> all, std::size_t first, std::size_t raised,
-           std::uint32_t capacity);
+/// holder, stays so whichever contender leaves, and has a smaller fence than each later holder. A
+/// contender behind `raised` waits for that node. One between the two may fit beside `first` when
+/// others give up, and it has a smaller fence than `raised`: so nobody may wait there.
+bool alone(std::span<const store::contender> all, std::size_t first, std::size_t raised);
 
 // ---- what else a queue tells
 

@@ -284,9 +284,13 @@ TEST_P(barriers, a_wait_in_vain_says_how_many_had_arrived) {
   barrier first = of_four(), second = of_four(), third = of_four();
   (void)first.arrive(), (void)second.arrive();
   const auto waits = std::make_shared<barrier::arrival>(third.arrive());
-  const auto in_vain = async_wait(third, waits, 20ms).future().get();
-  ASSERT_FALSE(in_vain.ok());
-  EXPECT_EQ(in_vain.error().what, "3 of 4 participants had arrived at the deadline");
+  // Not known if the deadline comes before the store's first answer.
+  for (auto limit = 20ms; limit < 1min; limit *= 10) {
+    const auto in_vain = async_wait(third, waits, limit).future().get();
+    ASSERT_FALSE(in_vain.ok());
+    if (in_vain.error().what == "3 of 4 participants had arrived at the deadline") return;
+  }
+  ADD_FAILURE() << "no answer says how many had arrived";
 }
 
 TEST_P(barriers, an_arrival_can_be_awaited_again_without_a_thread) {

@@ -117,6 +117,7 @@ TEST_P(exclusion, zero_and_negative_and_tiny_waits_are_one_try) {
     EXPECT_FALSE(rival_->try_acquire_for(-1h));
     EXPECT_FALSE(rival_->try_acquire_for(std::chrono::nanoseconds::min()));
     EXPECT_FALSE(rival_->try_acquire_for(1ns));
+    expect_no_waiters();
   }
   EXPECT_TRUE(now_had([&] { return rival_->try_acquire_for(0ns).has_value(); }));
   EXPECT_TRUE(now_had([&] { return rival_->try_acquire_for(-1h).has_value(); }));

@@ -219,6 +219,18 @@ TEST_P(upgrading_among_waiters, a_reader_after_the_upgrade_waits_although_others
   upgrade_while_a_writer_gives_up(reader_comes::after_it);
 }
 
+TEST_P(upgrading_among_waiters, a_waiting_writer_gets_a_greater_fence_than_an_upgraded_reader) {
+  lease held = lock_.acquire_shared();
+  std::uint64_t next = 0;
+  std::jthread writer([&] { next = rival_.acquire().fence(); });
+  until_waiting(1);
+  (void)lock_.try_upgrade(held);
+  const auto before = held.fence();
+  EXPECT_FALSE(held.release());
+  writer.join();
+  EXPECT_GT(next, before);
+}
+
 TEST_P(sharing, two_readers_that_both_upgrade_are_both_refused_at_once) {
   lease one = lock_.acquire_shared();
   lease two = rival_.acquire_shared();

@@ -192,13 +192,19 @@ TEST(contenders, only_a_reader_without_others_beside_it_becomes_alone) {
   constexpr std::uint32_t all = 1U << 30;
   line l = of_weights({1, 1, all});
   l[2].owner = l[0].owner;
-  EXPECT_FALSE(alone(l, 0, 2, all)) << "another reader is in";
+  EXPECT_FALSE(alone(l, 0, 2)) << "another reader is in";
   l[1].weight = all;
-  EXPECT_TRUE(alone(l, 0, 2, all)) << "a writer waits between, and cannot come in beside it";
+  EXPECT_FALSE(alone(l, 0, 2)) << "a writer waits between, with a smaller fence";
+  l[1].owner = l[0].owner;
+  EXPECT_TRUE(alone(l, 0, 2)) << "its own second node, which an earlier request made";
   l.push_back(of_weight(7, 1));
   EXPECT_FALSE(decide(l, 3, all).mine) << "a later contender waits";
+  EXPECT_TRUE(alone(l, 0, 2));
   const line behind = of_weights({1, 1, all});
-  EXPECT_FALSE(alone(behind, 1, 2, all)) << "another is at the front";
+  EXPECT_FALSE(alone(behind, 1, 2)) << "another is at the front";
+  line strangers = of_weights({1, 1, all});
+  for (contender& c : strangers) c.owner = {};
+  EXPECT_FALSE(alone(strangers, 0, 2)) << "nobody knows whose they are";
 }
 
 TEST(contenders, a_reader_behind_a_waiting_writer_keeps_one_from_being_alone) {
@@ -206,7 +212,7 @@ TEST(contenders, a_reader_behind_a_waiting_writer_keeps_one_from_being_alone) {
   line l = of_weights({1, all, 1, all});
   l[3].owner = l[0].owner;
   EXPECT_FALSE(decide(l, 2, all).mine) << "it waits behind the writer";
-  EXPECT_FALSE(alone(l, 0, 3, all)) << "if the writer gives up, it comes in";
+  EXPECT_FALSE(alone(l, 0, 3)) << "if the writer gives up, it comes in";
 }
 
 /// Calls with the rest of a queue after each departure of others than that contender, and after all
@@ -244,8 +250,10 @@ void expect_alone_for_good(std::uint32_t capacity, const std::vector<std::uint32
           }
         });
       }
-      ASSERT_EQ(alone(l, first, raised, capacity), stays) << "neither more nor fewer";
-      upgrades += stays ? 1 : 0;
+      // Each that waits between the two would be the next holder, with a smaller fence.
+      const bool between = raised > 1;
+      ASSERT_EQ(alone(l, first, raised), stays && !between) << "neither more nor fewer";
+      upgrades += stays && !between ? 1 : 0;
     }
   });
   EXPECT_GT(upgrades, 0);

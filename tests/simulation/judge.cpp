@@ -343,12 +343,11 @@ void judge::check_fence(const hold& mine) {
     if (h.g.name != mine.g.name || std::abs(h.id) == mine.id) continue;
     if (h.open || h.last >= mine.first || h.first <= fences_from_) continue;
     if (h.last >= mine.g.asked) {
-      // Two holds that fit beside each other may learn of their grants in any order, and
-      // contenders' fences date from their arrival. Where a clock has jumped, the store may have
-      // granted the lock to the next holder before the first one learned of its own grant.
+      // Two holds that fit beside each other may learn of their grants in any order. Where a clock
+      // has jumped, the store may have granted the lock to the next holder before the first one
+      // learned of its own grant.
       const bool fits = h.g.weight + mine.g.weight <= mine.g.capacity;
-      if (!fits && !only_fences_ && where_.empty() && h.g.fence > mine.g.fence)
-        return refuse(h.who, h.g.fence);
+      if (!fits && !only_fences_ && h.g.fence > mine.g.fence) return refuse(h.who, h.g.fence);
       continue;
     }
     // The order of readers does not matter: those of a session share one fence.
