@@ -94,6 +94,9 @@ status check_tls(MYSQL* c, const mariadb_options& o) {
 // `set names` in init_connect: a record would come with other letters, and be written back so. Such
 // a text may also stop the clock of the connection.
 std::string session_settings(const std::string& patience) {
+  const std::string which =
+      "show variables where variable_name in ('hostname', 'port', 'server_id'); "
+      "show status like 'wsrep_cluster_size'";
   const std::string no_chain = "completion_type = 0", no_limits = "sql_safe_updates = 0",
                     letters = "names utf8mb4", clock = "timestamp = default";
   return "set session transaction isolation level read committed; set " + letters +
@@ -103,8 +106,14 @@ std::string session_settings(const std::string& patience) {
          patience + ", session lock_wait_timeout = " + patience + " /*M! , session " + clock +
          ", session idle_transaction_timeout = " + patience +
          ", session idle_write_transaction_timeout = " + patience +
-         ", session idle_readonly_transaction_timeout = " + patience +
-         " */; show status like 'wsrep_cluster_size'";
+         ", session idle_readonly_transaction_timeout = " + patience + " */; " + which;
+}
+
+// Two servers differ in one of the three values: replication demands other ids.
+std::int64_t server_in(const std::vector<link::answer>& settings) {
+  std::string all;
+  for (const auto& row : settings.at(settings.size() - 2).rows) all += row.at(1).value_or("") + ' ';
+  return static_cast<std::int64_t>(std::hash<std::string>{}(all));
 }
 
 // Each node of a Galera cluster judges leases by its own clock, and has its own GET_LOCK.
@@ -159,6 +168,7 @@ result<std::unique_ptr<link>> link::open(const mariadb_options& o, const tables&
                              std::min(deadline, made->in_time()));
   if (!set) return set.error();
   if (auto alone = refuse_galera(*set); !alone) return std::move(alone.error());
+  made->server_ = server_in(*set);
   return made;
 }
 

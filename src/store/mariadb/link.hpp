@@ -30,6 +30,7 @@ class link final : public sql::row_link {
 
   bool usable() const noexcept override { return !broken_ && !in_transaction_; }
   bool did_nothing() const noexcept override { return did_nothing_; }
+  std::int64_t server_number() const noexcept override { return server_; }
   result<std::vector<sql::row>> read(std::span<const std::string_view> names,
                                      boot_time deadline) override;
   result<std::vector<sql::replaced>> replace(std::span<const sql::replacement> all,
@@ -96,6 +97,7 @@ class link final : public sql::row_link {
   const std::int64_t patience_;         ///< how many seconds the server waits for a lock …
   std::int64_t waits_for_ = patience_;  ///< … and at present; 0: unknown
   std::optional<timed_calls> calls_;    ///< once it is connected
+  std::int64_t server_ = 0;
   bool broken_ = false;
   bool did_nothing_ = false;  ///< according to the last failure
   bool in_transaction_ = false;

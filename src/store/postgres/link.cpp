@@ -95,13 +95,15 @@ statements::statements(const std::string& schema) : records(quoted(schema) + ".h
   // the whole table from then on, until the server analyses the table again. The index costs no
   // more then, and stays cheap when the table grows. A role may have turned a kind of scan off,
   // which makes plans look so expensive that the server would compile each of them. And its
-  // search_path may begin with a schema that has operators or types like those of the server.
+  // search_path may begin with a schema that has operators or types like those of the server. And
+  // its client_min_messages may suppress a warning (wire::hear).
   const std::string plans = "pg_catalog.set_config('random_page_cost', '0', false)",
                     path = "pg_catalog.set_config('search_path', 'pg_catalog', false)",
-                    compiled = "pg_catalog.set_config('jit', 'off', false)";
+                    compiled = "pg_catalog.set_config('jit', 'off', false)",
+                    heard = "pg_catalog.set_config('client_min_messages', 'warning', false)";
   set_session = "select pg_catalog.set_config('lock_timeout', $1, false), " + plans + ", " + path +
-                ", case when pg_catalog.current_setting('jit', true) = 'on' then " + compiled +
-                " end";
+                ", " + heard + ", case when pg_catalog.current_setting('jit', true) = 'on' then " +
+                compiled + " end";
   limit = "select pg_catalog.set_config('lock_timeout', $1, true)";
   begin = "begin isolation level read committed";
   limits =

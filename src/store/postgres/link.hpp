@@ -29,6 +29,9 @@ class link final : public sql::row_link {
   bool usable() const noexcept override { return wire_->usable(); }
   bool did_nothing() const noexcept override { return wire_->did_nothing(); }
   bool keeps_its_server() const noexcept override { return !wire_->pooled(); }
+  std::int64_t server_number() const noexcept override {
+    return wire_->pooled() ? 0 : wire_->server();
+  }
   result<std::vector<sql::row>> read(std::span<const std::string_view> names,
                                      boot_time deadline) override;
   result<std::vector<sql::replaced>> replace(std::span<const sql::replacement> all,

@@ -30,8 +30,6 @@ PGconn* start(const address& to) {
   values.push_back(nullptr);
   PGconn* const c = PQconnectStartParams(names.data(), values.data(), 0);
   PQsetErrorVerbosity(c, PQERRORS_VERBOSE);  // with the server's code (errors.cpp)
-  // Not printed: a server may tell something before the connection is open.
-  PQsetNoticeReceiver(c, [](void*, const PGresult*) {}, nullptr);
   return c;
 }
 
@@ -48,6 +46,14 @@ std::int64_t answer::number(int r, int c) const noexcept {
 
 std::int64_t answer::changed() const noexcept {
   return base::number_at_start<std::int64_t>(PQcmdTuples(get()), 0);
+}
+
+// Prints nothing. An operator can end the server's wait for its standby (pg_cancel_backend). Then
+// the server answers as if the standby had the commit, and only warns.
+void wire::hear(void* self, const PGresult* said) {
+  const char* const function = PQresultErrorField(said, PG_DIAG_SOURCE_FUNCTION);
+  if (function == nullptr || std::string_view(function) != "SyncRepWaitForLSN") return;
+  static_cast<wire*>(self)->unproven_ = true;
 }
 
 // ---- connecting
@@ -188,6 +194,7 @@ result<std::vector<answer>> wire::receive(const expected& to_come, boot_time dea
       answers.push_back(std::move(one));
     }
   }
+  if (unproven_) return not_at_a_standby();
   if (wrong) return std::move(*wrong);
   return answers;
 }
@@ -212,6 +219,13 @@ status wire::wait_for_result(boot_time deadline) {
     if (!read()) return broken();
   }
   return done{};
+}
+
+// The next connection finds the change, and writes it again.
+failure wire::not_at_a_standby() {
+  broken_ = true;
+  return {errc::unavailable,
+          "an operator ended the server's wait for its standby, which may lack the change"};
 }
 
 failure wire::broken() {

@@ -101,7 +101,8 @@ class wire {
   std::optional<std::string> next_notification();
 
  private:
-  explicit wire(PGconn* c) : connection_(c) {}
+  explicit wire(PGconn* c) : connection_(c) { PQsetNoticeReceiver(c, &wire::hear, this); }
+  static void hear(void* self, const PGresult* said);
   result<bool> connect();
   status look_at(const answer& said);
   /// The expected answers: null for a statement's, its text for the answer to preparing it.
@@ -112,6 +113,7 @@ class wire {
   failure refused(const PGresult* answer, const char* preparing);
   status wait_for_result(boot_time deadline);
   failure broken();
+  failure not_at_a_standby();
 
   PGconn* const connection_;
   PostgresPollingStatusType opening_ = PGRES_POLLING_WRITING;
@@ -119,6 +121,7 @@ class wire {
   bool pooled_ = true;
   bool broken_ = false;
   bool did_nothing_ = false;
+  bool unproven_ = false;  ///< committed, and perhaps at no standby
   std::int64_t server_ = 0;
   std::set<std::string, std::less<>> prepared_;  ///< by text
   expected begun_;

@@ -71,6 +71,14 @@ struct row_store::unanswered {
     }
     return !wrote.empty();
   }
+  /// The same once more, for an answer that proves that a standby has it (row_store::found).
+  std::vector<rewrite> once_more(std::span<const locked_row> all) const {
+    auto wanted = to_write(all);  // removes what lock() has created
+    for (std::size_t i = 0; i < wrote.size(); ++i) {
+      if (wrote[i]) wanted.push_back({all[i].step->name, *wrote[i]});
+    }
+    return wanted;
+  }
   void decide_again(std::span<const locked_row> all) {
     for (std::size_t i = 0; i < wrote.size(); ++i) {
       if (wrote[i]) all[i].step->change->may_have_been_stored();
@@ -120,13 +128,13 @@ status row_store::change_together(row_link& link, std::span<const state_store::s
   const auto names = in_order(steps);
   auto rows = link.lock(names, deadline);
   if (!rows) return std::move(rows.error());
-  const server_time read = time_of(*rows);
+  const auto until_at = time_of(*rows).at(deadline);
   std::vector<locked_row> all(steps.size());
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const auto at = std::lower_bound(names.begin(), names.end(), steps[i].name) - names.begin();
     all[i] = {&steps[i], std::move((*rows)[static_cast<std::size_t>(at)]), nullptr};
   }
-  if (commit.was_done(all)) return link.unlock({}, 0, deadline);
+  if (commit.was_done(all)) return link.unlock(commit.once_more(all), until_at, deadline);
   commit.decide_again(all);
   verdict so = verdict::go_on;
   for (std::size_t i = 0; i < steps.size() && so == verdict::go_on; ++i) {
@@ -140,7 +148,6 @@ status row_store::change_together(row_link& link, std::span<const state_store::s
   }
   const bool nothing = std::none_of(all.begin(), all.end(), [](auto& r) { return r.changes(); });
   if (so == verdict::undo || nothing) return link.unlock({}, 0, deadline);
-  const auto until_at = read.at(deadline);
   if (auto gone = link.unlock(to_write(all), until_at, deadline); !gone) {
     if (!was_refused(link, gone.error())) commit.sent(all);
     return gone;
@@ -148,7 +155,8 @@ status row_store::change_together(row_link& link, std::span<const state_store::s
   for (const auto& r : all) {
     if (!r.changes()) continue;
     const auto version = r.before.version + 1;
-    known_.learn(r.step->name, r.before.version, {true, version, *r.next, 0, r.before.fence_floor});
+    known_.learn(r.step->name, r.before.version, {true, version, *r.next, 0, r.before.fence_floor},
+                 link.server_number());
     if (is_free(*r.next)) note_free(r.step->name);
   }
   return done{};

@@ -156,7 +156,18 @@ result<std::unique_ptr<row_link>> link_pool::connect_now(std::unique_lock<std::m
   lock.unlock();
   auto made = make_(deadline);
   mine.ended(made, deadline);
+  if (made && *made) leads_to((*made)->server_number());
   return made;
+}
+
+// The address leads to another server now, and the former one may still be there, and accept
+// writes. A session that used both would find its locks on one of them only.
+void link_pool::leads_to(std::int64_t server) {
+  {
+    const std::lock_guard guard{mutex_};
+    if (std::exchange(server_, server) == server) return;
+  }
+  drop_idle();
 }
 
 // Waits for an idle connection, or for the permission to make one. Only the first in the queue
@@ -216,6 +227,7 @@ failure link_pool::not_served(bool full) const {
 
 void link_pool::add(std::unique_ptr<row_link> link) {
   const std::lock_guard guard{mutex_};
+  server_ = link->server_number();
   idle_.push_back(std::move(link));
 }
 
@@ -223,7 +235,8 @@ void link_pool::give_back(std::unique_ptr<row_link> link) noexcept {
   const std::lock_guard guard{mutex_};
   --in_use_;
   const bool has_room = idle_.size() < idle_.capacity();
-  if (link && has_room && link->usable()) idle_.push_back(std::move(link));
+  const bool is_good = link && link->usable() && link->server_number() == server_;
+  if (has_room && is_good) idle_.push_back(std::move(link));
   wake_first();
 }
 

@@ -130,6 +130,7 @@ class link_pool {
   result<std::unique_ptr<row_link>> connect_now(std::unique_lock<std::mutex>& lock,
                                                 boot_time deadline);
   result<loan> serve(std::unique_lock<std::mutex>& held, loan given, boot_time deadline);
+  void leads_to(std::int64_t server);
   failure not_served(bool full) const;
   /// How many of the threads that count as in use are queued without a connection, because theirs
   /// broke or was refused.
@@ -146,6 +147,7 @@ class link_pool {
   std::list<waiting> line_;
   std::list<waiting> taken_;  ///< those whose requests another thread has taken
   std::vector<std::unique_ptr<row_link>> idle_;
+  std::int64_t server_ = 0;  ///< of the newest connection; connections to another one are closed
   std::size_t in_use_ = 0;
   std::size_t connecting_ = 0;         ///< of those in use, being made
   std::optional<failure> away_;        ///< the server could not be reached …

@@ -92,6 +92,9 @@ class row_link {
   /// pooler the server may change, so its rows cannot be guessed.
   virtual bool keeps_its_server() const noexcept { return true; }
 
+  /// The server behind the connection: another server has another number.
+  virtual std::int64_t server_number() const noexcept { return 0; }
+
   /// Whether the answer to the last failed call proves that the server did nothing, and will do
   /// nothing. Otherwise that is unknown, except for the codes that was_refused() knows.
   virtual bool did_nothing() const noexcept { return false; }

@@ -49,6 +49,7 @@ struct row_store::change {
   bool guessed = false;
   bool sent = false;         ///< a replacement was sent, and its outcome is unknown
   bool sent_before = false;  ///< … over a connection that broke, perhaps to another server
+  bool stored = false;       ///< it was found in the row
   bool over = false;
   status outcome = done{};
 
@@ -66,7 +67,7 @@ struct row_store::change {
   }
   /// True if the row now has what was sent before the connection broke: the change was carried out.
   bool was_done(const row& now) const {
-    return sent && (now.there ? now.record == *next : next == of_nobody());
+    return (sent || stored) && (now.there ? now.record == *next : next == of_nobody());
   }
   replacement wanted(boot_time deadline, const server_time& read) const {
     const auto version =
@@ -194,20 +195,21 @@ status row_store::replace_guessed(row_link& link, const changes& open, boot_time
   if (!link.keeps_its_server()) return done{};
   changes some;
   for (change* c : open) {
-    if (guess(*c) && c->decide(true)) some.push_back(c);
+    if (guess(*c, link.server_number()) && c->decide(true)) some.push_back(c);
   }
   if (some.empty()) return done{};
   const auto own = some.size();
   link_pool::taken others{pool_};
-  take_others(others, some);
+  take_others(others, some, link.server_number());
   auto gone = replace(link, some, deadline, {});
   const bool refused = !gone && link.usable() && was_refused(link, gone.error());
   return refused && some.size() > own ? status(done{}) : gone;
 }
 
 // One guess for each change: if it was wrong, or was refused, the row must be read.
-bool row_store::guess(change& one) {
-  auto row = one.sent || one.guessed ? std::nullopt : known_.guess(one.step.name);
+bool row_store::guess(change& one, std::int64_t server) {
+  auto row =
+      one.sent || one.stored || one.guessed ? std::nullopt : known_.guess(one.step.name, server);
   if (row) one.before = std::move(*row);
   return row.has_value();
 }
@@ -218,7 +220,7 @@ bool row_store::guess(change& one) {
 // that came back may be taken by a thread with a slightly later deadline. If there is no memory for
 // them, each of their threads makes its own change. Together they are short: a row that can be
 // guessed has a few kilobytes.
-void row_store::take_others(link_pool::taken& others, changes& into) {
+void row_store::take_others(link_pool::taken& others, changes& into, std::int64_t server) {
   using wish = link_pool::wish;
   const auto own = static_cast<std::ptrdiff_t>(into.size());
   pool_.take(others, [&](link_pool::request& r) noexcept {
@@ -229,7 +231,7 @@ void row_store::take_others(link_pool::taken& others, changes& into) {
                       std::none_of(into.begin(), into.end(),
                                    [&](const change* c) { return c->step.name == one.step.name; });
     try {
-      if (!fits || !guess(one)) return wish::leave;
+      if (!fits || !guess(one, server)) return wish::leave;
       into.push_back(&one);
       return wish::take;
     } catch (...) {
@@ -255,25 +257,33 @@ status row_store::replace_read(row_link& link, const changes& open, boot_time de
   auto rows = link.read(names, deadline);
   if (!rows) return std::move(rows.error());
   const server_time read = time_of(*rows);
-  known_.clock_said(rows->front().now_at, sent);
+  known_.clock_said(rows->front().now_at, sent, link.server_number());
   changes some;
   for (std::size_t i = 0; i < open.size(); ++i) {
-    found(*open[i], std::move((*rows)[i]));
+    found(*open[i], std::move((*rows)[i]), link.server_number());
     if (!open[i]->over) some.push_back(open[i]);
   }
   return replace(link, some, deadline, read);
 }
 
-// Ends the change if there is nothing left to do.
-void row_store::found(change& one, row now) {
+// Ends the change if there is nothing left to do. A change that was carried out is written once
+// more: the server may have ended the wait for its standby together with the connection, and the
+// answer to the second write proves that a standby has the first one. If another session has
+// replaced it, the server has answered that session, which read it.
+void row_store::found(change& one, row now, std::int64_t server) {
   if (now.too_long) return one.end(record_too_long());
-  if (one.was_done(now)) return finish(one, now.version);
+  if (one.was_done(now) && now.there) {
+    one.stored = true;
+    one.before = std::move(now);
+    return;
+  }
+  if (one.stored || one.was_done(now)) return one.end(done{});
   if (one.sent) one.step.change->may_have_been_stored();
   one.sent = false;
   one.before = std::move(now);
   if (one.decide(false) || one.over) return;
   if (one.before.there && is_free(one.before.record)) note_free(one.step.name);
-  known_.learn(one.step.name, one.before.version, std::move(one.before));
+  known_.learn(one.step.name, one.before.version, std::move(one.before), server);
   one.end(done{});
 }
 
@@ -314,9 +324,10 @@ status row_store::replace_some(row_link& link, std::span<change* const> some, bo
   if (!outcomes && outcomes.error().code == errc::busy && link.usable()) return done{};
   if (!outcomes) return outcomes.error();
   for (std::size_t i = 0; i < some.size(); ++i) {
-    if ((*outcomes)[i].done) finish(*some[i], (*outcomes)[i].version);
+    if ((*outcomes)[i].done) finish(*some[i], (*outcomes)[i].version, link.server_number());
   }
-  if (outcomes->front().now_at != 0) known_.clock_said(outcomes->front().now_at, sent);
+  if (outcomes->front().now_at != 0)
+    known_.clock_said(outcomes->front().now_at, sent, link.server_number());
   return done{};
 }
 
@@ -324,20 +335,20 @@ status row_store::change_locked(row_link& link, change& one, boot_time deadline)
   auto now = link.lock(std::span(&one.step.name, 1), deadline);
   if (!now) return std::move(now.error());
   const server_time read = time_of(*now);
-  found(one, std::move(now->front()));
+  found(one, std::move(now->front()), link.server_number());
   if (one.over) return link.unlock({}, 0, deadline);
   one.sent = true;
   const rewrite wanted{one.step.name, *one.next};
   auto gone = link.unlock(std::span(&wanted, 1), read.at(deadline), deadline);
   one.sent = !gone && !was_refused(link, gone.error());
   if (!gone) return gone;
-  finish(one, one.before.version + 1);
+  finish(one, one.before.version + 1, link.server_number());
   return done{};
 }
 
-void row_store::finish(change& one, std::int64_t version) {
+void row_store::finish(change& one, std::int64_t version, std::int64_t server) {
   known_.learn(one.step.name, one.before.version,
-               {true, version, *one.next, 0, one.before.fence_floor});
+               {true, version, *one.next, 0, one.before.fence_floor}, server);
   if (is_free(*one.next)) note_free(one.step.name);
   one.end(done{});
 }

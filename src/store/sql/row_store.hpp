@@ -21,7 +21,10 @@ class row_store {
   ~row_store();
 
   /// Adds an existing connection.
-  void use(std::unique_ptr<row_link> link) { pool_.add(std::move(link)); }
+  void use(std::unique_ptr<row_link> link) {
+    known_.forget(link->server_number());
+    pool_.add(std::move(link));
+  }
 
   /// Several steps together cost as many round trips as one.
   std::vector<status> transact(std::span<const state_store::step> steps);
@@ -57,7 +60,7 @@ class row_store {
   /// different.
   result<std::unique_ptr<row_link>> anew(const link_pool::connect& make, boot_time deadline) {
     auto made = make(deadline);
-    known_.forget();
+    if (made) known_.forget((*made)->server_number());
     return made;
   }
   static failure took_too_long();
@@ -66,8 +69,8 @@ class row_store {
   /// one.
   static failure told_after(failure why, const std::optional<failure>& first);
   result<std::optional<link_pool::loan>> borrow(changes& open, boot_time deadline);
-  bool guess(change& one);
-  void take_others(link_pool::taken& others, changes& into);
+  bool guess(change& one, std::int64_t server);
+  void take_others(link_pool::taken& others, changes& into, std::int64_t server);
   void run(changes open);
   status settle(row_link& link, changes& open, boot_time deadline);
   status replace_guessed(row_link& link, const changes& open, boot_time deadline);
@@ -80,8 +83,8 @@ class row_store {
   status change_together(row_link& link, std::span<const state_store::step> steps,
                          const state_store::judge& after, unanswered& commit, boot_time deadline);
   status try_together(std::span<const state_store::step> steps, const state_store::judge& after);
-  void found(change& one, row now);
-  void finish(change& one, std::int64_t version);
+  void found(change& one, row now, std::int64_t server);
+  void finish(change& one, std::int64_t version, std::int64_t server);
   void note_free(std::string_view name);
   void sweep_if_many();
   void sweep(std::chrono::milliseconds patience);

@@ -57,6 +57,24 @@ TEST(etcd_faults, a_session_goes_on_after_the_servers_have_lost_their_data) {
   });
 }
 
+// The key of a lock that was released since is there again, and so is the lease of its session.
+TEST(etcd_faults, a_lock_released_after_a_backup_is_free_when_the_backup_was_restored) {
+  harness::etcd_cluster servers(1);
+  const auto session = holdfast::open(servers.url(harness::brief));
+  holdfast::mutex lock{session, "job"};
+  lock.lock();
+  servers.kill(0);
+  servers.save_data(0);
+  servers.start(0);
+  lock.unlock();
+  servers.kill(0);
+  servers.restore_data(0);
+  servers.start(0);
+  servers.until_whole();
+  const auto other = holdfast::open(servers.url(harness::brief));
+  EXPECT_TRUE(holdfast::mutex(other, "job").try_lock_for(std::chrono::minutes(1)));
+}
+
 TEST(etcd_faults, a_lock_of_a_sleeping_process_passes_on_with_a_greater_fence) {
   harness::a_holder_sleeps(calm_cluster(), fresh_base());
 }

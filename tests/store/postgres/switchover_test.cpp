@@ -1,6 +1,9 @@
+#include <atomic>
+#include <functional>
 #include <thread>
 
 #include "fixture.hpp"
+#include "harness/fault_proxy.hpp"
 
 // A primary that has become read only, while another server takes over: no request may continue to
 // use it.
@@ -101,6 +104,84 @@ TEST_F(postgres_switchover, a_connection_is_tried_first_at_the_host_that_answere
   EXPECT_FALSE(outcome_of([&] { m.lock(), m.unlock(); }).failed);
   old_.resume();
 }
+
+// A load balancer that leads new connections to the promoted standby, and leaves the present ones
+// at the former primary, which continues to write (HAProxy does so by default). Both servers count
+// the versions of a row from the same number, so a guess could remove the hold of another session.
+TEST(postgres_split, a_session_with_a_connection_to_the_new_primary_leaves_the_former_one) {
+  const postgres_server old;
+  harness::fault_proxy address(old.port());
+  auto s = holdfast::open(postgres_server::url_of(address.port(), "?connections=2&listen=never"));
+  holdfast::mutex m{s, "m"}, busy{s, "busy"}, also{s, "also"};
+  for (holdfast::mutex* const one : {&m, &busy, &also}) one->lock(), one->unlock();
+  const postgres_server now(old, {});
+  client(now.url()).ask("select pg_promote()");
+  address.with(
+      [&](harness::relay& r) { r.lead_to({"127.0.0.1", static_cast<std::uint16_t>(now.port())}); });
+  auto there = holdfast::open(now.url());
+  holdfast::mutex of_another{there, "m"};
+  const auto held = of_another.acquire();
+
+  const client other(old.url());
+  other.ask("begin; select 1 from holdfast_records where name = 'busy' for update");
+  std::thread blocked([&] { (void)outcome_of([&] { (void)busy.try_lock(); }); });
+  eventually("the connection to the former primary to be in use", [&] {
+    return client(old.url()).ask("select count(*) from pg_locks where not granted") != "0";
+  });
+  EXPECT_TRUE(also.try_lock()) << "over a new connection";
+  other.ask("rollback");
+  blocked.join();
+  EXPECT_FALSE(m.try_lock());
+  EXPECT_EQ(there.show("also").holders.size(), 1U);
+  EXPECT_EQ(held.state(), lease_state::held);
+}
+
+// The former primary has lost its synchronous standby, which was promoted. It has committed the
+// grant on its own disk, and shows it to everybody once the wait for the standby has ended.
+class postgres_standby : public testing::TestWithParam<std::string> {};
+
+TEST_P(postgres_standby, that_lacks_a_grant_keeps_it_from_counting_although_the_wait_was_ended) {
+  postgres_server old;
+  const postgres_server now(old, {});
+  const client admin(old.url());
+  admin.ask("alter system set synchronous_standby_names = '*'");
+  old.reload();
+  eventually("the standby to count", [&] {
+    return admin.ask("select count(*) from pg_stat_replication where sync_state = 'sync'") == "1";
+  });
+  admin.ask("alter role postgres set client_min_messages = error");
+  holdfast::session_options impatient;
+  impatient.store_timeout = 1s;
+  auto s = holdfast::open(old.url("?command_timeout=1s&listen=never"), impatient);
+  holdfast::mutex m{s, "m"}, x{s, "x"}, y{s, "y"};
+  holdfast::multi_lock all{x, y};
+  m.lock(), m.unlock();
+  client(now.url()).ask("select pg_promote()");
+  for (const auto& attempt : {std::function<bool()>([&] { return m.try_lock(); }),
+                              std::function<bool()>([&] { return all.try_lock(); })}) {
+    std::atomic<bool> ends{false};
+    std::thread operators([&] {
+      while (!ends) {
+        admin.ask("select " + GetParam() +
+                  "(pid), pg_sleep(0.01) from pg_stat_activity where wait_event = 'SyncRep'");
+      }
+    });
+    bool got = false;
+    const auto failed = outcome_of([&] { got = attempt(); });
+    ends = true;
+    operators.join();
+    EXPECT_FALSE(got);
+    EXPECT_EQ(failed.reason, errc::unavailable) << failed.text;
+    EXPECT_TRUE(failed.unknown) << failed.text;
+  }
+  auto there = holdfast::open(now.url());
+  EXPECT_TRUE(holdfast::mutex(there, "m").try_lock());
+  old.kill();
+}
+
+INSTANTIATE_TEST_SUITE_P(by, postgres_standby,
+                         testing::Values("pg_cancel_backend", "pg_terminate_backend"),
+                         [](const auto& of) { return of.param; });
 
 }  // namespace
 }  // namespace postgres_test
