@@ -135,8 +135,12 @@ class etcd_store final : public contender_store {
   }
   result<std::vector<contender>> settle(session_lease& mine, const std::string& prefix);
   void exclude_the_earlier(session_lease& mine, const std::string& prefix, entered& in);
-  void agreed(const wire::ResponseHeader& h, boot_time asked) {
-    present()->agreed(h.raft_term(), asked);
+  static session_lease::history seen_by(const link& session) noexcept {
+    return session ? session->seen() : session_lease::history{};
+  }
+  static void went(const link& session, const wire::ResponseHeader& h,
+                   const session_lease::history& before) {
+    if (session) session->goes({h.raft_term(), h.revision()}, before);
   }
   result<entered> enter_with(session_lease& mine, std::string_view name, const contender& who,
                              const contender_data& says, std::span<const std::string> leaving);
@@ -211,18 +215,24 @@ result<store::facts> etcd_store::facts() {
 
 result<wire::TxnResponse> etcd_store::transact(const wire::TxnRequest& t, bool* repeated) {
   wire::TxnResponse answer;
+  const auto session = present();
+  const auto before = seen_by(session);
   const boot_time asked = options_.clock->now();
   const auto again = to_.call(method::txn, t, answer);
   if (!again) return again.error();
   if (repeated != nullptr) *repeated = *again;
-  agreed(answer.header(), asked);
+  went(session, answer.header(), before);
+  present()->agreed(answer.header().raft_term(), asked);
   return answer;
 }
 
 // The read also asks a majority, so the data is never older than the request.
 result<wire::RangeResponse> etcd_store::ask(const wire::RangeRequest& r) {
   wire::RangeResponse answer;
+  const auto session = present();
+  const auto before = seen_by(session);
   if (auto ok = to_.call(method::range, r, answer); !ok) return std::move(ok.error());
+  went(session, answer.header(), before);
   return answer;
 }
 

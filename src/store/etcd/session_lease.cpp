@@ -6,6 +6,8 @@
 #include <exception>
 #include <utility>
 
+#include "store/etcd/requests.hpp"
+
 namespace holdfast::store::etcd {
 
 namespace {
@@ -66,6 +68,27 @@ void session_lease::agreed(std::uint64_t term, boot_time asked) noexcept {
   if (term == last_.term && asked >= last_.answered) proven_ = std::max(proven_, last_.sent);
 }
 
+session_lease::history session_lease::seen() const noexcept {
+  const std::lock_guard guard{mutex_};
+  return seen_;
+}
+
+void session_lease::goes(const history& now, const history& before) {
+  if (now.is_before(before)) return end();
+  const std::lock_guard guard{mutex_};
+  seen_ = {std::max(seen_.term, now.term), std::max(seen_.revision, now.revision)};
+}
+
+// A member answers a keep-alive with its own history, and may lag behind the others.
+void session_lease::ask_how_far(const history& before) {
+  auto look = all_below(to_.options().base + "/");
+  look.set_limit(1);
+  look.set_keys_only(true);
+  wire::RangeResponse answer;
+  if (!to_.call(method::range, look, answer)) return;
+  goes({answer.header().raft_term(), answer.header().revision()}, before);
+}
+
 boot_time session_lease::safe_until() const noexcept {
   const std::lock_guard guard{mutex_};
   return proven_ + ttl_ * 3 / 4;
@@ -79,12 +102,15 @@ bool session_lease::keep_alive() {
   wire::LeaseKeepAliveRequest request;
   request.set_id(id_);
   wire::LeaseKeepAliveResponse answer;
+  const history before = seen();
   const boot_time sent = on.now();
   const auto ok = to_.call(method::keep_alive, request, answer);
   if (!ok && ok.error().code != errc::lost) return false;
   const bool unknown = !ok || answer.ttl() <= 0;
   const bool unknown_before = std::exchange(unknown_, unknown);
   if (unknown) return unknown_before && (end(), true);
+  const auto& header = answer.header();
+  if (history{header.raft_term(), header.revision()}.is_before(before)) ask_how_far(before);
   const std::lock_guard guard{mutex_};
   last_ = {sent, on.now(), answer.header().raft_term()};
   return true;

@@ -31,6 +31,21 @@ class session_lease {
   /// To be called when the servers no longer know the lease.
   void end();
 
+  /// How far the servers' history goes, according to an answer.
+  struct history {
+    std::uint64_t term = 0;
+    std::int64_t revision = 0;
+    bool is_before(const history& h) const noexcept {
+      return term < h.term || revision < h.revision;
+    }
+  };
+  /// The longest one so far. To be read before a request is sent.
+  history seen() const noexcept;
+  /// A majority answered a request, before which `before` had been seen. If their history is
+  /// shorter, the servers were restored from a backup. Keys that this session has removed since,
+  /// and their lease, may be there again: the lease ends, so that nobody keeps them.
+  void goes(const history& now, const history& before);
+
   /// A majority agreed, in that term, to a request sent at `asked`.
   void agreed(std::uint64_t term, boot_time asked) noexcept;
   /// The servers cannot end the lease before this time: three quarters of the TTL after a
@@ -52,6 +67,7 @@ class session_lease {
   session_lease(channel& to, std::function<void()> on_end) : to_(to), on_end_(std::move(on_end)) {}
   void keep();
   bool keep_alive();
+  void ask_how_far(const history& before);
 
   struct kept {
     boot_time sent{};
@@ -70,6 +86,7 @@ class session_lease {
   bool unknown_ = false;  ///< in the last answer; used by the thread only
   kept last_;
   boot_time proven_{};
+  history seen_;
   std::thread thread_;
 };
 

@@ -66,6 +66,7 @@ TEST(etcd_faults, a_lock_released_after_a_backup_is_free_when_the_backup_was_res
   servers.kill(0);
   servers.save_data(0);
   servers.start(0);
+  servers.until_whole();
   lock.unlock();
   servers.kill(0);
   servers.restore_data(0);
