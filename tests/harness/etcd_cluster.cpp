@@ -51,17 +51,6 @@ void etcd_cluster::lose_data(int server) const {
   std::filesystem::remove_all(members().at(static_cast<std::size_t>(server)).data);
 }
 
-void etcd_cluster::save_data(int server) const {
-  const std::string& data = members().at(static_cast<std::size_t>(server)).data;
-  std::filesystem::copy(data, data + "-saved", std::filesystem::copy_options::recursive);
-}
-
-void etcd_cluster::restore_data(int server) const {
-  const std::string& data = members().at(static_cast<std::size_t>(server)).data;
-  lose_data(server);
-  std::filesystem::rename(data + "-saved", data);
-}
-
 std::string etcd_cluster::metrics(int server) const try {
   tcp_client client(members().at(static_cast<std::size_t>(server)).third_port);
   client.say("GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n");

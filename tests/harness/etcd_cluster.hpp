@@ -22,9 +22,6 @@ class etcd_cluster final : public server_group {
   void until_whole() const override;
   /// Removes the data of a killed server.
   void lose_data(int server) const;
-  /// Copies the data of a killed server, and brings the copy back.
-  void save_data(int server) const;
-  void restore_data(int server) const;
 
  private:
   std::vector<std::string> command(int server) const override;

@@ -1,5 +1,6 @@
 #include "harness/server_group.hpp"
 
+#include <filesystem>
 #include <signal.h>
 
 #include <cstdlib>
@@ -60,6 +61,17 @@ bool server_group::starts(const std::string& package) {
 void server_group::start(int server) {
   process(server).start(command(server), {},
                         members_[static_cast<std::size_t>(server)].data + ".log", {}, SIGKILL);
+}
+
+void server_group::save_data(int server) const {
+  const std::string& data = members().at(static_cast<std::size_t>(server)).data;
+  std::filesystem::copy(data, data + "-saved", std::filesystem::copy_options::recursive);
+}
+
+void server_group::restore_data(int server) const {
+  const std::string& data = members().at(static_cast<std::size_t>(server)).data;
+  std::filesystem::remove_all(data);
+  std::filesystem::rename(data + "-saved", data);
 }
 
 }  // namespace harness

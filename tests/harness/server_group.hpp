@@ -39,6 +39,9 @@ class server_group {
   void start(int server);
   void stop(int server) { process(server).stop(); }
   void resume(int server) { process(server).resume(); }
+  /// Copies the data of a killed server, and brings the copy back.
+  void save_data(int server) const;
+  void restore_data(int server) const;
 
  protected:
   struct member {
