@@ -1,4 +1,7 @@
+#include <thread>
+
 #include "fixture.hpp"
+#include "harness/fault_proxy.hpp"
 #include "store/mariadb/link.hpp"
 
 // A primary that is made read only, as before another server takes over: no request may continue to
@@ -150,6 +153,33 @@ TEST_F(mariadb_switchover, nothing_is_made_or_swept_at_a_server_that_is_read_onl
   EXPECT_EQ(admin_.ask("select count(*) from information_schema.schemata where schema_name = "
                        "'fresh'"),
             "0");
+}
+
+// A load balancer leaves the present connections at a former primary that still writes.
+TEST_F(mariadb_switchover, a_session_with_a_connection_to_the_new_primary_leaves_the_former_one) {
+  const mariadb_server now;
+  const auto url_at = [](int port) { return mariadb_server::url_of(port) + "locks"; };
+  auto there = holdfast::open(url_at(now.port()));
+  harness::fault_proxy address(server_.port());
+  auto s = holdfast::open(url_at(address.port()) + "?connections=2");
+  holdfast::mutex m{s, "m"}, busy{s, "busy"}, also{s, "also"}, of_another{there, "m"};
+  for (holdfast::mutex* const one : {&m, &busy, &also}) one->lock(), one->unlock();
+  address.with(
+      [&](harness::relay& r) { r.lead_to({"127.0.0.1", static_cast<std::uint16_t>(now.port())}); });
+  const auto held = of_another.acquire();
+
+  admin_.ask("begin; select 1 from locks.holdfast_records where name = 'busy' for update");
+  std::thread blocked([&] { (void)outcome_of([&] { (void)busy.try_lock(); }); });
+  const client watching(server_.port());
+  eventually("the connection to the former primary to be in use", [&] {
+    return watching.ask("select count(*) from information_schema.innodb_lock_waits") != "0";
+  });
+  EXPECT_TRUE(also.try_lock()) << "over a new connection";
+  admin_.ask("rollback");
+  blocked.join();
+  EXPECT_FALSE(m.try_lock());
+  EXPECT_EQ(there.show("also").holders.size(), 1U);
+  EXPECT_EQ(held.state(), lease_state::held);
 }
 
 }  // namespace
