@@ -48,8 +48,7 @@ std::string loss_story::why(std::chrono::nanoseconds paused) const {
     return detail_.empty() ? pause + ", too long to renew the lease" : detail_ + ": " + pause;
   }
   if (!in_trouble_) return detail_.empty() ? "the lease was not renewed in time" : detail_;
-  const std::string what =
-      detail_.empty() ? "the store did not answer, and the lease was about to end" : detail_;
+  const std::string what = detail_.empty() ? "the lease was about to end" : detail_;
   return what + ": " + trouble();
 }
 

@@ -123,6 +123,14 @@ TEST(loss_story, does_not_include_a_failure_before_a_successful_renewal) {
   EXPECT_TRUE(in_story(of_a_silent_store, "none was answered")) << of_a_silent_store;
 }
 
+// With etcd and ZooKeeper a refusal is no reason to end a lease at once.
+TEST(loss_story, does_not_say_that_a_store_did_not_answer_that_refused) {
+  const auto refused =
+      story_of({happened(event_kind::renew_failed, "refused"), happened(event_kind::suspect)});
+  EXPECT_TRUE(in_story(refused, "the last one failed: refused")) << refused;
+  EXPECT_FALSE(in_story(refused, "did not answer")) << refused;
+}
+
 TEST(loss_story, control_characters_of_other_programs_are_escaped) {
   EXPECT_FALSE(in_story(story_of({happened(event_kind::renew_failed, "a\x1b[2J")}), "\x1b"));
 }
