@@ -36,6 +36,13 @@ status take_back(session_store& from, std::span<const named_command> held) {
   return all;
 }
 
+/// After a failure the caller cleans up. Something may be held by then, whatever the failed request
+/// has done.
+failure in_doubt(failure f) {
+  f.outcome_unknown = true;
+  return f;
+}
+
 }  // namespace
 
 result<standing> session_store::standing_of(std::string_view, const owner_id&) {
@@ -44,24 +51,23 @@ result<standing> session_store::standing_of(std::string_view, const owner_id&) {
                  "have the resource compare the fence (guard::fenced_update, guard::fenced_set)"};
 }
 
-// After a failure the caller cleans up: this function does not know what was carried out either.
 result<std::vector<permits_reply>> session_store::acquire_together(
     std::span<const named_command> all) {
   std::vector<permits_reply> replies;
   for (const auto& one : all) {
     auto reply = permits(one.name, one.command);
-    if (!reply) return std::move(reply.error());
+    if (!reply && replies.empty()) return std::move(reply.error());
+    if (!reply) return in_doubt(std::move(reply.error()));
     replies.push_back(std::move(*reply));
     if (replies.back().outcome == permits_outcome::granted) continue;
     if (one.command.wait) break;
     auto back = take_back(*this, all.first(replies.size() - 1));
-    if (!back) return std::move(back.error());
+    if (!back) return in_doubt(std::move(back.error()));
     break;
   }
   return replies;
 }
 
-// As above: the caller cleans up after a failure.
 result<admission> session_store::admit(const named_command& asks, std::string_view limiter,
                                        const rate_command& take) {
   auto held = permits(asks.name, asks.command);
@@ -69,10 +75,11 @@ result<admission> session_store::admit(const named_command& asks, std::string_vi
   admission both{std::move(*held), {}};
   if (both.permits.outcome != permits_outcome::granted) return both;
   auto tokens = rate(limiter, take);
-  if (!tokens) return std::move(tokens.error());
+  if (!tokens) return in_doubt(std::move(tokens.error()));
   both.tokens = std::move(*tokens);
   if (both.tokens->outcome == rate_outcome::granted) return both;
-  if (auto back = take_back(*this, std::span(&asks, 1)); !back) return std::move(back.error());
+  if (auto back = take_back(*this, std::span(&asks, 1)); !back)
+    return in_doubt(std::move(back.error()));
   return both;
 }
 

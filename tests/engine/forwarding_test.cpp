@@ -125,6 +125,54 @@ TEST(forwarding_store, before_a_store_that_posts_nothing_posts_nothing) {
   EXPECT_TRUE(asked.empty());
 }
 
+/// Grants what it is asked for so often, and then fails; it does none of it.
+class failing_later final : public forwarding_store {
+ public:
+  failing_later(std::unique_ptr<session_store> inner, int after, bool unknown)
+      : forwarding_store(std::move(inner)), left_(after), unknown_(unknown) {}
+  result<permits_reply> permits(std::string_view, const permits_command& c) override {
+    if (left_-- <= 0) return failure();
+    const bool back = c.verb == permits_verb::release;
+    return permits_reply{.outcome = back ? permits_outcome::done : permits_outcome::granted};
+  }
+  result<rate_reply> rate(std::string_view, const rate_command&) override {
+    if (left_-- <= 0) return failure();
+    return rate_reply{.outcome = rate_outcome::refused};
+  }
+  result<std::vector<permits_reply>> acquire_together(std::span<const named_command> all) override {
+    return session_store::acquire_together(all);
+  }
+  result<admission> admit(const named_command& asks, std::string_view limiter,
+                          const rate_command& take) override {
+    return session_store::admit(asks, limiter, take);
+  }
+
+ private:
+  holdfast::failure failure() const {
+    return {holdfast::errc::unavailable, "it refuses", unknown_};
+  }
+  int left_;
+  bool unknown_;
+};
+
+TEST(defaults_of_a_store, leave_the_outcome_open_if_a_request_fails_after_one_that_was_granted) {
+  std::multiset<std::string> asked;
+  const auto is_unknown = [&](int after, bool admits, bool unknown = false) {
+    failing_later s(std::make_unique<witness>(asked), after, unknown);
+    permits_command c;
+    c.verb = permits_verb::acquire;
+    const named_command one{"m", c};
+    if (admits) return s.admit(one, "limit", {}).error().outcome_unknown;
+    return s.acquire_together(std::vector(2, one)).error().outcome_unknown;
+  };
+  EXPECT_FALSE(is_unknown(0, false)) << "nothing was granted";
+  EXPECT_TRUE(is_unknown(0, false, true));
+  EXPECT_TRUE(is_unknown(1, false)) << "the first one is held";
+  EXPECT_FALSE(is_unknown(0, true));
+  EXPECT_TRUE(is_unknown(1, true)) << "the permit is held";
+  EXPECT_TRUE(is_unknown(2, true)) << "… also if it could not be given back";
+}
+
 TEST(faulty_store, without_a_fault_passes_on_each_call_as_it_is) {
   std::multiset<std::string> asked;
   const auto s = holdfast::testing::faulty({})(std::make_unique<witness>(asked));

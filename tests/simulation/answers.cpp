@@ -153,6 +153,16 @@ void judge_what_is_shown(judge& to, const plan& p, const std::string& name, std:
                   std::to_string(shows.capacity) + " are free;" + all);
 }
 
+void judge_holders_shown(judge& to, const holdfast::name_info& shows) {
+  std::uint64_t together = 0;
+  for (const auto& h : shows.holders) together += h.weight;
+  if (together <= shows.capacity || shows.holders.size() < 2) return;
+  to.violated("holders that are shown together fit together",
+              shows.kind + " " + shows.name + ": " + std::to_string(shows.holders.size()) +
+                  " holders with " + std::to_string(together) + " of " +
+                  std::to_string(shows.capacity));
+}
+
 // A full one is not listed.
 void judge_bucket(judge& to, const std::string& name, const holdfast::rate_bucket* listed,
                   std::uint64_t burst, std::uint64_t before, std::uint64_t after) {

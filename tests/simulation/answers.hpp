@@ -56,6 +56,8 @@ void judge_reason(judge& to, const std::string& name, const holdfast::admitted& 
 /// What is shown of a name that is held, in a run without faults; `permits`: of a semaphore.
 void judge_what_is_shown(judge& to, const plan& p, const std::string& name, std::uint32_t permits,
                          const holdfast::name_info& shows);
+/// Of any lock, in a run without faults.
+void judge_holders_shown(judge& to, const holdfast::name_info& shows);
 /// How a bucket is listed, or that it is not; it had these numbers of tokens before and afterwards.
 void judge_bucket(judge& to, const std::string& name, const holdfast::rate_bucket* listed,
                   std::uint64_t burst, std::uint64_t before, std::uint64_t after);

@@ -52,6 +52,11 @@ class back_end {
   virtual std::string ends_too_early() { return {}; }
   /// Keys of queues in which nobody waits.
   virtual std::string left_of_queues() { return {}; }
+  /// A connection that has been in a transaction for that long, although its client has had all
+  /// answers.
+  virtual std::string idle_in_transaction(nanos) { return {}; }
+  /// The session of each owner that is told when the name becomes free.
+  virtual std::vector<std::string> peers_that_listen(std::string_view) { return {}; }
   /// Drops one of its records and returns a description of it.
   virtual std::string lose(std::uint64_t) { return "nothing"; }
 };

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -49,9 +50,14 @@ class event_counter final : public descriptor {
   std::vector<fiber*> readers_;
 };
 
+struct owned {
+  std::unique_ptr<descriptor> what;
+  const process* by;
+};
+
 // Never destroyed: it contains what a killed process had.
-std::map<int, std::unique_ptr<descriptor>>& all_owned() {
-  static auto& all = *new std::map<int, std::unique_ptr<descriptor>>;
+std::map<int, owned>& all_owned() {
+  static auto& all = *new std::map<int, owned>;
   return all;
 }
 
@@ -100,13 +106,18 @@ void close_descriptor(int number) noexcept { all_descriptors().erase(number); }
 
 int open_descriptor(std::unique_ptr<descriptor> d) {
   const int number = open_descriptor(*d);
-  all_owned().emplace(number, std::move(d));
+  all_owned().emplace(number, owned{std::move(d), world::self()->of});
   return number;
 }
 
 descriptor* find_descriptor(int number) noexcept {
   const auto at = all_owned().find(number);
-  return at == all_owned().end() ? nullptr : at->second.get();
+  return at == all_owned().end() ? nullptr : at->second.what.get();
+}
+
+std::size_t open_descriptors_of(const process& p) noexcept {
+  return static_cast<std::size_t>(std::count_if(all_owned().begin(), all_owned().end(),
+                                                [&](const auto& d) { return d.second.by == &p; }));
 }
 
 }  // namespace simulation

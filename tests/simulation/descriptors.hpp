@@ -1,10 +1,12 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 
 namespace simulation {
 
 struct fiber;
+struct process;
 
 /// An object that a simulated process may wait for with poll(), under a number of its own.
 class descriptor {
@@ -25,5 +27,7 @@ void close_descriptor(int number) noexcept;
 /// an unknown number.
 int open_descriptor(std::unique_ptr<descriptor> d);
 descriptor* find_descriptor(int number) noexcept;
+/// How many owned descriptors the threads of that process have opened, and not closed.
+std::size_t open_descriptors_of(const process& p) noexcept;
 
 }  // namespace simulation

@@ -47,8 +47,11 @@ inline constexpr std::uint64_t accounting_seeds = std::uint64_t{1} << 56;
 /// From this seed on, a third of the plans are plans of earlier seeds, and others have much of one
 /// trouble: queues of unequal waiters, many lost messages, long outages, late answers.
 inline constexpr std::uint64_t blended_seeds = std::uint64_t{1} << 57;
+/// From this seed on, servers answer some requests with errors while their connections stay, and
+/// what a session leaves open is judged: transactions, listeners, files.
+inline constexpr std::uint64_t refusing_seeds = std::uint64_t{1} << 59;
 /// The first seed of a search.
-inline constexpr std::uint64_t fresh_seeds = blended_seeds;
+inline constexpr std::uint64_t fresh_seeds = refusing_seeds;
 /// The number of the seed whose plan it has: an earlier one, or its own.
 std::uint64_t number_of_its_plan(std::uint64_t seed) noexcept;
 /// Each of these functions changes the plan; false if it has nothing of its kind for this plan.
@@ -75,5 +78,7 @@ void mix_orders(plan& p);
 void mix_accounts(plan& p);
 /// Much of one trouble in ordinary use.
 void mix_troubles(plan& p);
+/// Answers that are errors.
+void mix_refusals(plan& p);
 
 }  // namespace simulation

@@ -498,6 +498,7 @@ struct lock_actor : actor {
           "each holder is shown with its reason",
           name + ": " + std::to_string(seen.size()) + " are shown; " + of.at_the_stores(name));
     }
+    if (of.whole.seed >= refusing_seeds) judge_holders_shown(of.rules, shows);
     if (of.whole.seed >= form_seeds && has_leases())
       judge_what_is_shown(of.rules, of.whole, name, at.semaphore ? at.semaphore->capacity() : 0,
                           shows);

@@ -114,7 +114,7 @@ bool plan::calm() const noexcept {
   return faults.empty() && network.lose_request == 0 && network.lose_reply == 0 &&
          network.slow_request == 0 && network.slow_reply == 0 && network.slow_notification == 0 &&
          network.fail_done == 0 && network.fail_changed == 0 && network.break_listener == 0 &&
-         machine.stall_per_100k == 0;
+         network.answers_all() && machine.stall_per_100k == 0;
 }
 
 bool plan::only_deaths() const noexcept {
@@ -963,6 +963,7 @@ plan make_plan(const seed_of& seed) {
   if (s.number >= ordering_seeds) mix_orders(p);
   if (s.number >= accounting_seeds) mix_accounts(p);
   if (s.number >= blended_seeds) mix_troubles(p);
+  if (s.number >= refusing_seeds) mix_refusals(p);
   p.seed = seed.number;
   return p;
 }

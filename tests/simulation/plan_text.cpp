@@ -92,6 +92,9 @@ std::string describe(const plan& p) {
       (p.network.fail_changed == 0
            ? ""
            : ", fails " + std::to_string(p.network.fail_changed) + " that are changed") +
+      (p.network.answers_all() ? ""
+                               : ", refuses " + std::to_string(p.network.refuse) + "+" +
+                                     std::to_string(p.network.leave_open)) +
       (p.network.break_listener == 0
            ? ""
            : ", breaks " + std::to_string(p.network.break_listener) + " listeners") +
@@ -193,6 +196,8 @@ std::vector<plan> smaller(const plan& p) {
   zero(&network_traits::slow_notification);
   zero(&network_traits::fail_done);
   zero(&network_traits::fail_changed);
+  zero(&network_traits::refuse);
+  zero(&network_traits::leave_open);
   zero(&network_traits::break_listener);
   if (p.machine.preempt_permille != 0) add([](plan& l) { l.machine.preempt_permille = 0; });
   if (p.machine.slow_permille != 0) add([](plan& l) { l.machine.slow_permille = 0; });

@@ -55,8 +55,9 @@ bool all_arrives(const plan& p) {
   const bool only_set_back = std::all_of(p.faults.begin(), p.faults.end(), [&](const auto& f) {
     return p.seed >= troubled_seeds && f.what == fault_plan::kind::clock_back;
   });
-  return p.network.lose_request == 0 && p.network.lose_reply == 0 && only_set_back &&
-         p.machine.stall_per_100k == 0 && 2 * p.network.slowest_late < p.command_timeout;
+  return p.network.lose_request == 0 && p.network.lose_reply == 0 && p.network.answers_all() &&
+         only_set_back && p.machine.stall_per_100k == 0 &&
+         2 * p.network.slowest_late < p.command_timeout;
 }
 
 // A caller that leaves before the answer has no tokens, and the library gives its tokens back,

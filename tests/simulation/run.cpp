@@ -259,6 +259,7 @@ void scene::watch() {
       watch_watches();
       watch_latches();
       watch_what_stays();
+      watch_what_is_left_open();
     }
     const bool alive = std::any_of(processes.begin(), processes.end(),
                                    [](const auto* p) { return p->running > 0; });
@@ -429,6 +430,7 @@ void scene::look_at_what_is_left(nanos quiet) {
     (void)here.run(end);
   }
   watch_what_stays();
+  judge_open_files();
   // Permits that nobody has released end by themselves.
   if (!notes.permits.empty()) {
     const nanos end = here.now() + 2 * whole.longest_lease();

@@ -78,6 +78,9 @@ struct scene {
   void watch_latches();
   void watch_those_at_a_latch(std::size_t name);
   void watch_what_stays();
+  void watch_what_is_left_open();
+  void watch_listeners(std::size_t name);
+  void judge_open_files();
   void watch_rings();
   /// The longest time, where nothing goes wrong, until a waiter gets a free lock.
   nanos bound() const noexcept { return whole.tells() ? 2 * second : 5 * second; }
@@ -180,6 +183,8 @@ struct scene {
   /// Of each latch: the waiters of the last check, and since when they wait.
   std::map<std::size_t, std::map<std::string, std::int64_t>> at_latch;
   std::map<std::size_t, nanos> fits_since;  ///< since when the first waiter of the name fits
+  /// Since when the store notifies more of a process's owners than it has threads there.
+  std::map<std::pair<std::size_t, int>, nanos> listens_since;
   /// since when a process that waits for nothing watches others
   std::map<int, nanos> watches_since;
   /// Of each name: the holds that the server showed last, and until when each of them lasts.

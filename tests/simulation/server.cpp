@@ -704,7 +704,8 @@ void server::arrive(const std::shared_ptr<connection>& by, const std::shared_ptr
     trace_.add("server", "carries out for P" + std::to_string(by->of->number) + ' ' + by->peer +
                              ": " + what->label);
   }
-  if (!carry_out_in_time(by, *what)) by->late_at = late_before;
+  if (!answers_with_an_error(*by, *what) && !carry_out_in_time(by, *what))
+    by->late_at = late_before;
   if (!what->takes_time) reply(by, what);
 }
 
@@ -816,6 +817,15 @@ std::vector<std::string> server::peers_in_latch(std::string_view name) const {
 std::map<int, std::size_t> server::waiters_at_latch(std::string_view name) {
   std::map<int, std::size_t> all;
   for (const auto& peer : back_->peers_at_latch(name)) ++all[number_of(peer)];
+  return all;
+}
+
+std::map<int, std::size_t> server::listeners(std::string_view name) {
+  std::map<int, std::size_t> all;
+  for (const auto& peer : back_->peers_that_listen(name)) {
+    const auto at = connections_.find(peer);
+    if (at != connections_.end() && !at->second->closed) ++all[at->second->of->number];
+  }
   return all;
 }
 

@@ -33,6 +33,10 @@ struct network_traits {
   unsigned break_listener = 0;  ///< rows: before a notification arrives over it
   unsigned fail_done = 0;       ///< sessions: a successful try is answered as cancelled
   unsigned fail_changed = 0;    ///< the same for a change of the mode
+  /// Requests that the server answers with an error, while their connection stays: it has not
+  /// carried them out; or it says that it does not know whether it has.
+  unsigned refuse = 0;
+  unsigned leave_open = 0;
   nanos slowest_late = 3 * second;
   nanos until = INT64_MAX;  ///< when it becomes well: then it loses and delays nothing any more
   /// A message that was on its way when a connection broke arrives nevertheless.
@@ -42,6 +46,8 @@ struct network_traits {
   /// Scripts: each request says until when the server may carry it out, as those of the library's
   /// driver do, and the server refuses it later.
   bool refuses_late = false;
+
+  bool answers_all() const noexcept { return refuse == 0 && leave_open == 0; }
 };
 
 struct server_traits {
@@ -204,6 +210,9 @@ class server {
   std::string for_ever() { return back_->for_ever(); }
   std::string ends_too_early() { return back_->ends_too_early(); }
   std::string left_of_queues() { return back_->left_of_queues(); }
+  std::string idle_in_transaction(nanos longest) { return back_->idle_in_transaction(longest); }
+  /// How many of each process are told when the name becomes free, where the store counts them.
+  std::map<int, std::size_t> listeners(std::string_view name);
   /// The server has just come back, perhaps with older data. A waiter in it may be gone, and its
   /// queue entry stays for as long as another thread of its session waits.
   void has_old_places(std::string_view name);
@@ -257,6 +266,8 @@ class server {
   /// Says in the request until when it may be carried out.
   void stamp(const connection& by, exchange& what) const;
   bool carry_out_in_time(const std::shared_ptr<connection>& by, exchange& what);
+  /// Whether the server answers with an error; it may carry the request out all the same.
+  bool answers_with_an_error(connection& by, exchange& what);
   void arrive(const std::shared_ptr<connection>& by, const std::shared_ptr<exchange>& what,
               bool lose_reply);
   void reply(const std::shared_ptr<connection>& by, const std::shared_ptr<exchange>& what);

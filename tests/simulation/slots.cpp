@@ -194,6 +194,14 @@ std::vector<back_end::user> slots::users(std::string_view name) {
   return all;
 }
 
+std::vector<std::string> slots::peers_that_listen(std::string_view name) {
+  std::vector<std::string> all;
+  const auto here = listeners_.find(std::string(name));
+  if (here == listeners_.end()) return all;
+  for (const auto& l : here->second) all.push_back(l.peer);
+  return all;
+}
+
 std::string slots::describe(std::string_view name) {
   std::string text = std::string(name) + ":";
   for (const auto& [at, item] : items_) {

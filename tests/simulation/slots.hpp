@@ -24,6 +24,7 @@ class slots final : public back_end {
   std::vector<std::string> names() override;
   std::string describe(std::string_view name) override;
   std::vector<user> users(std::string_view name) override;
+  std::vector<std::string> peers_that_listen(std::string_view name) override;
   bool forget() override;
 
  private:

@@ -33,6 +33,7 @@ struct sql_backend {
   std::vector<std::string> listens{};
   nanos silence = 0;           ///< after this time the server ends the connection
   bool waits_in_line = false;  ///< for an advisory lock
+  nanos idle_since = 0;        ///< when it finished its last work
   std::map<std::string, std::int64_t> granted_at{};
 };
 
@@ -156,6 +157,19 @@ std::string sql_server::for_ever() {
     const auto& last = r.history.back();
     if (last.there && last.record == "null" && r.idle())
       return "the row of " + name + ", without a record";
+  }
+  return {};
+}
+
+std::string sql_server::idle_in_transaction(nanos longest) {
+  const nanos before = of_.world_.now() - longest;
+  for (const auto& [number, b] : backends_) {
+    const auto c = b->client.lock();
+    const process& by = *b->way->of;
+    const bool idle = b->begun && !b->working && b->idle_since < before;
+    const bool awake = !by.dead && by.paused_until < before && by.steady_since < before;
+    if (!idle || !awake || !c || c->broken() || b->way->disturbed_at >= before) continue;
+    return "connection " + std::to_string(number) + " of P" + std::to_string(by.number);
   }
   return {};
 }
@@ -310,11 +324,26 @@ bool sql_server::do_next(const std::shared_ptr<sql_backend>& b) {
   const auto what = keeps_locks() ? advisory_locks::of(t.text) : advisory_locks::asks::nothing;
   if (what != advisory_locks::asks::nothing) return do_next_of_locks(b, t, what);
   const auto& all = parse_sql(t.text);
+  if (refuses(*b, *all[b->statement])) return true;
   if (!do_one(b, *all[b->statement], t.values)) return false;
   if (b->ended || b->queue.empty() || b->queue.front() != e || is_last(*b, *e)) return true;
   if (++b->statement < all.size()) return true;
   b->statement = 0;
   ++b->text;
+  return true;
+}
+
+// A statement fails for a reason of the server: it is short of memory, or was interrupted.
+bool sql_server::refuses(sql_backend& b, const sql_statement& s) {
+  using verb = sql_statement::verb;
+  const bool changes_rows = s.what != verb::begin && s.what != verb::commit &&
+                            s.what != verb::rollback && s.what != verb::set &&
+                            s.what != verb::look && s.what != verb::listen;
+  if (of_.net_.refuse == 0 || !changes_rows || !of_.happens(of_.net_.refuse)) return false;
+  of_.disturbed(*b.way);
+  const bool interrupted = of_.world_.random().one_in(2);
+  refuse(b, interrupted ? "57014" : "53200", interrupted ? "1317" : "1041",
+         interrupted ? "canceling statement due to user request" : "out of memory");
   return true;
 }
 
@@ -482,6 +511,12 @@ sql_result sql_server::run(sql_backend& b, const sql_statement& s,
   sql_result r;
   switch (s.what) {
     case verb::begin:
+      // The server would end the one before as if the client had committed it.
+      if (b.begun) {
+        violated(
+            "no connection begins a transaction in another one",
+            "connection " + std::to_string(b.number) + " of P" + std::to_string(b.way->of->number));
+      }
       b.begun = true;
       return r;
     case verb::commit:
@@ -601,6 +636,7 @@ void sql_server::finish(const std::shared_ptr<sql_backend>& b) {
   if (!b->begun) end_transaction(*b, !b->failed);
   if (!is_postgres() || !b->begun) b->failed = false;
   e->in_transaction = b->begun;
+  b->idle_since = of_.world_.now();
   of_.reply(b->way, e);
 }
 

@@ -68,6 +68,7 @@ class sql_server final : public dialled_server {
   std::optional<std::uint32_t> left_at_latch(std::string_view name) override;
   std::vector<std::string> peers_at_latch(std::string_view name) override;
   std::string for_ever() override;
+  std::string idle_in_transaction(nanos longest) override;
   bool forget() override;
   void stopped() override;
   void process_died(const process& of) override;
@@ -96,6 +97,7 @@ class sql_server final : public dialled_server {
   void cancel_soon(int number);
   void watch_for_silence(const std::shared_ptr<sql_backend>& b);
   holdfast::result<std::unique_ptr<holdfast::store::session_store>> open_session_locks();
+  bool refuses(sql_backend& b, const sql_statement& s);
   bool do_one(const std::shared_ptr<sql_backend>& b, const sql_statement& s,
               const std::vector<sql_value>& values);
   sql_result run(sql_backend& b, const sql_statement& s, const std::vector<sql_value>& values);

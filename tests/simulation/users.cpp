@@ -244,6 +244,7 @@ void scene::watch_users() {
     const bool meets = n.kind == lock_kind::barrier && whole.seed >= ordering_seeds;
     if (n.kind < lock_kind::latch || meets) watch_users(i, n.store);
     if (n.kind == lock_kind::latch || n.kind == lock_kind::condition) watch_waiters(i);
+    if (n.kind < lock_kind::latch) watch_listeners(i);
     for (std::size_t at = 0; n.kind == lock_kind::redlock && at < stores.size(); ++at) {
       watch_users(i, at);
     }
