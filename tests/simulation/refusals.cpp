@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "simulation/arranging.hpp"
 #include "simulation/encounters.hpp"
 #include "simulation/scene.hpp"
@@ -10,7 +12,10 @@ using holdfast::errc;
 
 void mix_refusals(plan& p) {
   random_source r(random_source(p.seed + 173'000'000'000).next());
-  if (p.processes.empty() || !r.one_in(3)) return;
+  // A latch that is kept for a moment only is forgotten while its requests are refused.
+  const bool forgets = std::any_of(p.processes.begin(), p.processes.end(),
+                                   [](const auto& one) { return one.keep > 0; });
+  if (p.processes.empty() || forgets || !r.one_in(3)) return;
   const auto some = [&] {
     return static_cast<unsigned>(r.one_in(3) ? 50 + r.below(250) : 3 + r.below(50));
   };

@@ -1010,8 +1010,7 @@ void server::cut(const process& of, nanos until) {
     if (c->of != &of) continue;
     c->of->meets(trouble::cut);
     if (both || world_.random().one_in(2)) fail(*c, "simulated: cut off", until);
-    disturbed(*c);
-    c->disturbed_at = until;
+    disturbed(*c, until - world_.now());
     if (!both && world_.random().one_in(2)) continue;
     ++c->notification_number;
     c->notification_up = false;
