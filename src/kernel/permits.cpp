@@ -338,7 +338,7 @@ void renew(permits_record& r, const permits_command& c, const circumstances& now
   if (waits) describe_wait(r, c, now, reply);
 }
 
-// Step 5, release.
+// Step 5, release. If the last participant leaves a barrier, those that dropped out are forgotten.
 void release(permits_record& r, const permits_command& c, circumstances& now,
              permits_reply& reply) {
   const bool held = drop(r.holders, c.owner);
@@ -348,7 +348,8 @@ void release(permits_record& r, const permits_command& c, circumstances& now,
   if (held && r.kind == kind::condition_variable) (void)wake(r, 1, now, reply);
   hand_over(r, c, now, reply);
   const auto stays = [](const waiter& w) { return w.peer.empty(); };
-  const bool last = r.holders.empty() && std::all_of(r.queue.begin(), r.queue.end(), stays);
+  const bool last =
+      was_there && r.holders.empty() && std::all_of(r.queue.begin(), r.queue.end(), stays);
   if (r.kind == kind::barrier && last) r.queue.clear();
 }
 

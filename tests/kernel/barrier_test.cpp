@@ -275,6 +275,17 @@ TEST_F(barrier_kernel, when_the_last_one_leaves_dropped_participants_are_forgott
   EXPECT_EQ(who(), "|");
 }
 
+TEST_F(barrier_kernel, a_release_that_finds_nothing_forgets_no_dropped_participant) {
+  arrive(1), drop_out(3);
+  drop_out(2, 1);
+  EXPECT_EQ(who(), "| 3 2");
+  EXPECT_EQ(release(9).outcome, absent);
+  EXPECT_EQ(who(), "| 3 2") << "the third one has yet to come";
+  EXPECT_EQ(arrive(4).outcome, granted) << "the others have dropped out";
+  release(4);
+  EXPECT_EQ(who(), "|");
+}
+
 TEST_F(barrier_kernel, an_operator_may_break_it) {
   arrive(1), arrive(2);
   EXPECT_EQ(evict(0).position, 2u);

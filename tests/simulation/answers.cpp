@@ -70,7 +70,9 @@ void judge_nodes(judge& to, const plan& p, const std::string& name, nanos asked,
   for (const auto& f : p.faults) last = std::max(last, f.at + f.length);
   const bool long_ago = asked > last + 3 * p.longest_lease() + 5 * second;
   const bool well = p.seed >= form_seeds && majority_is_well(p, asked, now, process);
-  if (p.seed < unlike_seeds || !rest.only_late_answers(180 * millisecond)) return;
+  // A request may wait for the late answer to the one before it.
+  const nanos most = (p.seed < refusing_seeds ? 180 : 90) * millisecond;
+  if (p.seed < unlike_seeds || !rest.only_late_answers(most)) return;
   if (!long_ago && !well) return;
   // Each node has its share of the limit, and its answer may come later than that.
   const nanos share = wait / static_cast<nanos>(1 + p.others.size());

@@ -10,8 +10,19 @@ namespace simulation {
 
 using holdfast::errc;
 
+namespace {
+
+// Holders ask who else holds the server's own locks, or waits for them.
+void look_around(random_source& r, plan& p) {
+  if (r.one_in(2)) make_calm(p);
+  p.for_each_step([&](step& s, const process_plan&) { s.looks = s.looks || r.one_in(3); });
+}
+
+}  // namespace
+
 void mix_refusals(plan& p) {
   random_source r(random_source(p.seed + 173'000'000'000).next());
+  if (p.store == store_kind::advisory && r.one_in(3)) return look_around(r, p);
   // A latch that is kept for a moment only is forgotten while its requests are refused.
   const bool forgets = std::any_of(p.processes.begin(), p.processes.end(),
                                    [](const auto& one) { return one.keep > 0; });

@@ -609,7 +609,7 @@ elseif verb == 'release' then
   reply[1] = (was_held or r.drop_waiter(owner)) and DONE or ABSENT
   if was_held and condition then r.wake(1) end
   r.hand_over()
-  if barrier then r.forget_dropped() end
+  if barrier and reply[1] == DONE then r.forget_dropped() end
 
 elseif verb == 'acquire' and not mine and r.waiters == 0 and r.used + weight <= r.capacity and not barrier and
        not condition then
