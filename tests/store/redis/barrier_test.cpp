@@ -71,4 +71,23 @@ TEST(redis_barrier, of_many_participants_lets_all_of_them_continue) {
   EXPECT_EQ(there.waiters.size(), 0U);
 }
 
+TEST(redis_barrier, remembers_who_dropped_out_when_a_release_finds_nothing) {
+  const harness::redis_server server;
+  const auto s = holdfast::open(server.url("?command_timeout=1m"));
+  permits_command c;
+  c.verb = permits_verb::acquire;
+  c.kind = kind::barrier;
+  c.capacity = 3;
+  c.wait = true;
+  c.lease_us = c.queue_lease_us = 60'000'000;
+  c.peer = "session1";
+  c.outlives_session = true;
+  for (c.owner = {7, 1}; c.owner.low <= 2; ++c.owner.low)
+    EXPECT_EQ(s.impl()->permits("b", c).value().outcome, permits_outcome::queued);
+  const permits_command stray{.verb = permits_verb::release, .owner = {7, 9}};
+  EXPECT_EQ(s.impl()->permits("b", stray).value().outcome, permits_outcome::absent);
+  c.outlives_session = false;
+  EXPECT_EQ(s.impl()->permits("b", c).value().outcome, permits_outcome::granted);
+}
+
 }  // namespace
