@@ -155,7 +155,7 @@ class failing_later final : public forwarding_store {
   bool unknown_;
 };
 
-TEST(defaults_of_a_store, leave_the_outcome_open_if_a_request_fails_after_one_that_was_granted) {
+TEST(defaults_of_a_store, leave_the_outcome_unknown_if_a_request_fails_after_a_grant) {
   std::multiset<std::string> asked;
   const auto is_unknown = [&](int after, bool admits, bool unknown = false) {
     failing_later s(std::make_unique<witness>(asked), after, unknown);

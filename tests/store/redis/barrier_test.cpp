@@ -71,7 +71,7 @@ TEST(redis_barrier, of_many_participants_lets_all_of_them_continue) {
   EXPECT_EQ(there.waiters.size(), 0U);
 }
 
-TEST(redis_barrier, remembers_who_dropped_out_when_a_release_finds_nothing) {
+TEST(redis_barrier, remembers_dropped_participants_when_a_release_finds_nothing) {
   const harness::redis_server server;
   const auto s = holdfast::open(server.url("?command_timeout=1m"));
   permits_command c;
