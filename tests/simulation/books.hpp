@@ -224,6 +224,12 @@ struct condition_book {
   nanos idle_since = 0;
   std::map<int, int> waiting_of{};  ///< … by process
   bool died_with_it = false;        ///< a process died while a notification was under way
+  bool failed = false;              ///< a notification, perhaps beside another one
+
+  void sent(bool well, bool was_sure) {
+    failed = failed || !well;
+    sure = was_sure && !failed;
+  }
 
   void waits(int process, bool so) {
     waiting += so ? 1 : -1;

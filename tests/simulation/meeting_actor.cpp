@@ -198,12 +198,17 @@ struct condition_actor : actor {
       lock.unlock();
     }
     const cost one(*this, "notify", 1);
-    if (s.deed < 2) {
-      (void)at.notify_one();
-    } else {
-      (void)at.notify_all();
+    try {
+      if (s.deed < 2) {
+        (void)at.notify_one();
+      } else {
+        (void)at.notify_all();
+      }
+    } catch (...) {
+      book.sent(false, false);
+      throw;
     }
-    book.sure = was_sure;
+    book.sent(true, was_sure);
     of.log.add("has notified");
   }
 
@@ -271,8 +276,13 @@ struct async_condition_actor : actor {
       of.rules.given_up(id);
       (void)held.release();
     }
-    (void)value_of(s.deed < 2 ? async_notify_one(at) : async_notify_all(at));
-    book.sure = was_sure;
+    try {
+      (void)value_of(s.deed < 2 ? async_notify_one(at) : async_notify_all(at));
+    } catch (...) {
+      book.sent(false, false);
+      throw;
+    }
+    book.sent(true, was_sure);
     of.log.add("has notified");
   }
 
