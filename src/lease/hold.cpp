@@ -513,8 +513,8 @@ void hold::forget() noexcept {
 }
 
 // The holder may have released the lock since, which reached the store.
-void hold::give_back_lost() noexcept {
-  if (!given_back_.load(std::memory_order_acquire)) abandon();
+void hold::give_back_lost(bool once_more) noexcept {
+  if (once_more || !given_back_.load(std::memory_order_acquire)) abandon();
 }
 
 void hold::abandon() noexcept {
@@ -589,7 +589,7 @@ void hold::tell_lost(std::string_view why, unsigned leases) noexcept {
   // The store may have carried out an extension whose answer was lost, and then keeps the lock long
   // after its end here.
   if (may_last_.load(std::memory_order_relaxed) > lease_.load(std::memory_order_relaxed))
-    give_back_lost();
+    give_back_lost(false);
   // Threads of this process that are queued behind it must not wait for a holder that has lost the
   // lock.
   if (leaves_local_queue()) config_->local_queue->leave();

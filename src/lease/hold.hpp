@@ -170,7 +170,7 @@ class hold final : public std::enable_shared_from_this<hold>,
   void forget_loss();
   void publish() noexcept override;
   void announce_lost(std::string_view why) noexcept override;
-  void give_back_lost() noexcept override;
+  void give_back_lost(bool once_more) noexcept override;
   void announce(event_kind kind, const failure* why = nullptr,
                 std::chrono::nanoseconds margin = {}) noexcept override {
     announce(kind, why, margin, 1);

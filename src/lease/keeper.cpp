@@ -177,7 +177,7 @@ void keeper::tell(const news& n) noexcept {
   if (n.what) n.about->announce(*n.what, n.failed, n.margin);
   if (n.suspect) n.about->announce(event_kind::suspect, n.failed, {});
   if (!n.lost.empty()) n.about->announce_lost(n.lost);
-  if (n.outlasted) n.about->give_back_lost();
+  if (n.outlasted) n.about->give_back_lost(n.given_back);
 }
 
 template <class End>
@@ -340,10 +340,15 @@ void keeper::fail_batch(due_line& due) noexcept {
 
 keeper::news keeper::settle(renewable& h, boot_time sent,
                             const result<store::permits_reply>& reply) noexcept {
-  // Released meanwhile: then it is normal that the store does not know it any more.
+  // Released meanwhile: then it is normal that the store does not know it any more. But a release
+  // that finds a lease that has ended leaves the record as it is, and a renewal that was decided
+  // before may still be written, for nobody.
   if (!h.scheduled_) {
     h.timer_.end_renewal();
-    return {};
+    const bool kept =
+        reply ? reply->outcome == permits_outcome::granted : reply.error().outcome_unknown;
+    if (!kept || h.may_wait() || !h.timer_.is_over(session_.now())) return {};
+    return {.about = &h, .outlasted = true, .given_back = true};
   }
   if (!reply) return on_failed(h, reply.error());
   if (reply->outcome == permits_outcome::queued && h.may_wait())

@@ -52,8 +52,9 @@ class renewable {
   virtual void announce(event_kind kind, const failure* why,
                         std::chrono::nanoseconds margin) noexcept = 0;
   virtual void announce_lost(std::string_view why) noexcept = 0;
-  /// Releases a lost lock at the store, which may still keep it.
-  virtual void give_back_lost() noexcept = 0;
+  /// Releases a lost lock at the store, which may still keep it. Does nothing if its holder has
+  /// released it, unless it is to be released `once_more`.
+  virtual void give_back_lost(bool once_more) noexcept = 0;
 
   // Guarded by the keeper's mutex.
   lease_timer timer_;
@@ -144,7 +145,8 @@ class keeper {
     const failure* failed = nullptr;
     std::string_view lost{};
     std::chrono::nanoseconds margin{};
-    bool outlasted = false;  ///< the store may keep the lost lock, because a renewal returned late
+    bool outlasted = false;   ///< the store may keep the lost lock, because a renewal returned late
+    bool given_back = false;  ///< before that renewal
   };
 
   void reschedule(renewable& h) noexcept;

@@ -16,6 +16,7 @@ using holdfast::errc;
 using holdfast::lease;
 using fault = holdfast::testing::fault;
 using verb = holdfast::store::permits_verb;
+using outcome = holdfast::store::permits_outcome;
 
 constexpr auto on_its_way = 5s;
 
@@ -201,6 +202,49 @@ TEST_F(delayed_reply, that_never_comes_to_an_extension_keeps_nothing_beyond_the_
   });
   harness::eventually("given back", [&] { return !is_held("m"); });
   EXPECT_EQ(held.release(), errc::lost);
+}
+
+/// A renewal that a store of records has decided waits until it is written, and then finds the
+/// record as it was.
+class renewals_that_are_written_late final : public harness::passing_on {
+ public:
+  struct gates {
+    std::promise<void> decided, goes_on;
+    std::promise<bool> written;
+  };
+  renewals_that_are_written_late(std::unique_ptr<session_store> inner, std::shared_ptr<gates> g)
+      : passing_on(std::move(inner)), gates_(std::move(g)) {}
+  holdfast::result<holdfast::store::permits_reply> permits(
+      std::string_view name, const holdfast::store::permits_command& c) override {
+    if (c.verb != verb::renew) return inner_->permits(name, c);
+    gates_->decided.set_value();
+    gates_->goes_on.get_future().wait();
+    auto again = c;
+    again.verb = verb::acquire;
+    auto reply = inner_->permits(name, again);
+    gates_->written.set_value(reply && reply->outcome == outcome::granted);
+    return reply;
+  }
+
+ private:
+  const std::shared_ptr<gates> gates_;
+};
+
+TEST_F(delayed_reply, of_a_renewal_that_is_written_after_the_release_keeps_nothing) {
+  const auto gates = std::make_shared<renewals_that_are_written_late::gates>();
+  const auto late = holdfast::open(url, {.clock = clock, .decorate = [gates](auto store) {
+                                           return std::make_unique<renewals_that_are_written_late>(
+                                               std::move(store), gates);
+                                         }});
+  holdfast::mutex m{late, "m", {.lease = 6s}};
+  lease held = m.acquire();
+  clock->advance(2s);
+  gates->decided.get_future().wait();
+  clock->advance(on_its_way);
+  EXPECT_EQ(held.release(), errc::lost);
+  gates->goes_on.set_value();
+  EXPECT_TRUE(gates->written.get_future().get());
+  harness::eventually("given back", [&] { return !is_held("m"); });
 }
 
 // ---- of several

@@ -85,7 +85,9 @@ void conversation::asks(int process, const named_command& c) {
   if (c.command.replaces) given_up_.insert(c.command.replaces);
   if (c.command.verb != permits_verb::acquire) return;
   ++requests_[{process, std::string(c.name)}].under_way;
-  ++asked_[{std::string(c.name), c.command.owner}];
+  auto& question = asked_[{std::string(c.name), c.command.owner}];
+  ++question.times;
+  question.last = world_.now();
 }
 
 void conversation::hears(int process, std::size_t at, const named_command& c,
@@ -99,6 +101,7 @@ void conversation::hears(int process, std::size_t at, const named_command& c,
     all.in_doubt = world_.now();
   } else if (reply) {
     all.answered = world_.now();
+    all.sent = asked_[{here.second, c.command.owner}].last;
   }
   const bool refused = !reply && !reply.error().outcome_unknown;
   if (refused && on_refusal && asked(here.second, c.command.owner) == 1)
@@ -137,7 +140,7 @@ bool conversation::all_was_answered(int process, const std::string& name, nanos 
   const auto at = requests_.find({process, name});
   if (at == requests_.end()) return false;
   const auto& all = at->second;
-  return all.under_way == 0 && all.answered >= since && all.in_doubt < all.answered;
+  return all.under_way == 0 && all.sent >= since && all.in_doubt < all.answered;
 }
 
 }  // namespace simulation

@@ -55,7 +55,7 @@ class conversation {
   /// How often a lock of that name was asked for by that owner.
   int asked(const std::string& name, const holdfast::store::owner_id& owner) const {
     const auto at = asked_.find({name, owner});
-    return at == asked_.end() ? 0 : at->second;
+    return at == asked_.end() ? 0 : at->second.times;
   }
   /// Whether the owner's process has asked for the end of what the owner has.
   bool has_given_up(const holdfast::store::owner_id& owner) const {
@@ -69,10 +69,15 @@ class conversation {
     std::size_t at;
     std::uint64_t fence;
   };
+  struct question {
+    int times = 0;
+    nanos last = -1;
+  };
   struct requests {
     int under_way = 0;
     nanos answered = -1;  ///< the last one, and it was not a grant
     nanos in_doubt = -1;  ///< the last one without an answer, or with a grant
+    nanos sent = -1;      ///< when that was asked which was answered last
   };
 
   void asks(int process, const holdfast::store::named_command& c);
@@ -85,7 +90,7 @@ class conversation {
   world& world_;
   std::map<place, requests> requests_;
   std::map<place, std::map<holdfast::store::owner_id, std::vector<granted>>> grants_;
-  std::map<std::pair<std::string, holdfast::store::owner_id>, int> asked_;
+  std::map<std::pair<std::string, holdfast::store::owner_id>, question> asked_;
   std::set<holdfast::store::owner_id> given_up_;
   std::map<int, std::set<holdfast::store::owner_id>> together_;
 };
