@@ -44,13 +44,18 @@ result<view> look(contender_store& port, std::string_view name) {
   return v;
 }
 
-/// A holder has a second node after an upgrade, which is not a second holder.
-bool add_to_holder(permits_record& found, const contender& c, const contender_data& says) {
+/// A holder has a second node after an upgrade, which is not a second holder. It also has one for
+/// a moment before its upgrade is refused.
+bool add_to_holder(permits_record& found, const view& v, std::size_t i) {
+  const contender& c = v.all[i];
   const auto same = std::find_if(found.holders.begin(), found.holders.end(),
                                  [&](const auto& h) { return h.owner == c.owner; });
   if (!c.raises || same == found.holders.end()) return false;
+  const auto first = std::find_if(v.all.begin(), v.all.end(),
+                                  [&](const auto& other) { return other.owner == c.owner; });
+  if (!alone(v.all, static_cast<std::size_t>(first - v.all.begin()), i)) return true;
   same->weight = c.weight;
-  same->fence = says.fence;
+  same->fence = v.says[i].fence;
   return true;
 }
 
@@ -60,7 +65,7 @@ void add(permits_record& found, const view& v, std::size_t i, std::int64_t now_a
   // The node of a program that is not holdfast's says neither when it ends nor whose it is.
   const std::int64_t ends = p.lease_us == 0 ? 0 : now_at + p.lease_us;
   const std::string note = c.owner ? p.note : foreign_note(p.note);
-  if (add_to_holder(found, c, p)) return;
+  if (add_to_holder(found, v, i)) return;
   if (v.holds(i)) {
     found.holders.push_back({c.owner, c.weight, p.fence, ends, p.since_wall_at, p.peer, note});
   } else {
