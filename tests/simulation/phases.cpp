@@ -85,8 +85,9 @@ void phase_book::arrive_again(const places& next) {
     auto& told = of_[at.process];
     if (before->second.waits) {
       --told.waited;
-    } else if (!told.openings.empty()) {
-      told.openings.pop_back();  // its phase had ended
+    } else {  // its phase had ended
+      const auto its = std::find(told.openings.begin(), told.openings.end(), opened_[who]);
+      if (its != told.openings.end()) told.openings.erase(its);
     }
     told.broke_at = never;
     broken_.erase(before);
@@ -101,6 +102,7 @@ void phase_book::opens_and_breaks(const places& next, nanos now) {
     const bool rested = before != there_.end() && !before->second.waits;
     if (next.contains(who) || rested) continue;
     of_[process].openings.push_back(now);
+    opened_[who] = now;
     there_[who] = {process, false, false, false};
   }
   if (!opens(next, now)) return breaks(next, now);
@@ -127,6 +129,7 @@ bool phase_book::opens(const places& next, nanos now) {
     ++gone_on;
     ++of_each[at.process];
     of_[at.process].openings.push_back(now);
+    opened_[who] = now;
   }
   if (gone_on == 0 || another_record_) return gone_on > 0;
   for (const auto& [process, many] : of_each) {

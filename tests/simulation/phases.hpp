@@ -131,7 +131,8 @@ class phase_book {
   std::uint64_t broke_ = 0;
   std::size_t went_early_ = 0;  ///< left a complete phase before the others were notified
   places there_;
-  places broken_;  ///< the entries of phases that broke
+  places broken_;                  ///< the entries of phases that broke
+  std::map<owner, nanos> opened_;  ///< when the last phase ended that the participant was in
   std::map<owner, int> granted_;
   bool for_good_ = false;
   std::set<owner> out_;  ///< participants that the server has recorded as having dropped out
