@@ -320,11 +320,42 @@ TEST_F(serve, other_names_and_other_sites_get_nothing) {
   EXPECT_EQ(p.ask("GET /../main.js").status, 404);
   EXPECT_EQ(p.ask("GET /api/locks?store=1").status, 404);
   EXPECT_EQ(p.ask("GET /api/lock").status, 400);
-  EXPECT_EQ(p.ask("POST /api/locks").status, 405);
+  for (const char* method : {"POST", "OPTIONS", "PUT"}) {
+    const said no = p.ask(method + std::string(" /api/locks"));
+    EXPECT_EQ(no.status, 405);
+    EXPECT_NE(no.head.find("Allow: GET, HEAD\r\n"), no.head.npos) << no.head;
+  }
+  EXPECT_NE(p.ask("GET /api/unlock").head.find("Allow: POST\r\n"), std::string::npos);
   const said start = p.ask("GET /");
   EXPECT_NE(start.head.find("text/html"), start.head.npos);
   EXPECT_NE(start.head.find("require-trusted-types-for 'script'"), start.head.npos);
   EXPECT_EQ(start.head.find("Access-Control"), start.head.npos);
+}
+
+// Health checks of load balancers send HEAD.
+TEST_F(serve, head_is_get_without_the_body) {
+  const page p(*this, {});
+  for (const char* path : {"/", "/main.js", "/api/health"}) {
+    const said head = p.ask(std::string("HEAD ") + path);
+    EXPECT_EQ(head.status, 200) << path;
+    EXPECT_EQ(head.body, "") << path;
+  }
+  const said all = p.ask("GET /main.js");
+  EXPECT_EQ(p.ask("HEAD /main.js").head, all.head);
+  EXPECT_NE(all.head.find("Content-Length: " + std::to_string(all.body.size())), all.head.npos);
+  EXPECT_EQ(p.ask("HEAD /nothing").status, 404);
+  EXPECT_EQ(p.ask("HEAD /api/events").status, 200) << "and it ends";
+}
+
+TEST_F(serve, a_request_by_http_1_1_needs_a_host) {
+  const page p(*this, {});
+  const auto status = [&](const std::string& version) {
+    harness::tcp_client client(p.port());
+    client.say("GET /api/health HTTP/" + version + "\r\n\r\n");
+    return client.hear_all().substr(9, 3);
+  };
+  EXPECT_EQ(status("1.1"), "400");
+  EXPECT_EQ(status("1.0"), "200");
 }
 
 TEST_F(serve, names_of_the_option_host_are_its_own) {

@@ -38,6 +38,12 @@ http_answer refusal(unsigned status, std::string_view why) {
   return json_answer("{\"schema\":1,\"error\":" + json_text(why) + "}\n", status);
 }
 
+http_answer not_allowed(std::string allowed) {
+  auto a = refusal(405, allowed + " only");
+  a.headers.emplace_back("Allow", std::move(allowed));
+  return a;
+}
+
 http_answer too_many_wait() {
   return refusal(503, "too many requests wait for the first round over all names");
 }
@@ -313,8 +319,9 @@ void dashboard::handle(const http_request& r, const http_reply& reply) {
   // read them.
   if ((r.path.starts_with("/api/") || r.path == "/metrics") && r.foreign)
     return reply(refusal(403, "a page of another site may not send requests"));
-  if (r.path == "/api/unlock" && r.method == "POST") return unlock(r, reply);
-  if (r.method != "GET") return reply(refusal(405, "GET only"));
+  const bool unlocks = r.path == "/api/unlock";
+  if (unlocks && r.method == "POST") return unlock(r, reply);
+  if (unlocks || r.method != "GET") return reply(not_allowed(unlocks ? "POST" : "GET, HEAD"));
   if (r.path == "/metrics" && options_.metrics) return metrics(reply);
   static constexpr std::array<std::pair<std::string_view, question>, 5> questions{
       {{"/api/locks", &dashboard::locks},

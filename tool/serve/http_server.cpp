@@ -162,7 +162,8 @@ http_request request_of(const request_message& from) {
   const auto [host, target] = what_is_asked(from);
   const auto question = target.find('?');
   http_request r;
-  r.method = text_of(from.method_string());
+  // A HEAD request is answered as GET, without the body (RFC 9110, 9.3.2).
+  r.method = from.method() == http::verb::head ? "GET" : text_of(from.method_string());
   r.path = target.substr(0, question);
   if (question != target.npos) r.query = target.substr(question + 1);
   r.authorization = text_of(from[http::field::authorization]);
@@ -174,6 +175,11 @@ http_request request_of(const request_message& from) {
 /// The client sends its body when it is told to, or after a pause of its own.
 bool waits_to_send_body(const request_message& from) {
   return from.version() >= 11 && beast::iequals(from[http::field::expect], "100-continue");
+}
+
+/// RFC 9112, 3.2.
+bool lacks_host(const request_message& from) {
+  return from.version() >= 11 && from.count(http::field::host) == 0;
 }
 
 /// More than one Host is an attempt to be understood in two ways; a browser always sends one.
@@ -296,6 +302,7 @@ class http_server::impl::client : public std::enable_shared_from_this<client> {
   bool busy_ = false;
   bool waits_ = false;
   bool answered_ = false;
+  bool only_head_ = false;
   bool closed_ = false;
   std::array<char, 4096> ignored_{};
   std::size_t left_to_ignore_ = most_ignored;
@@ -319,6 +326,8 @@ bool http_server::impl::client::refuses(error_code wrong) {
     answer(error_answer(400, "this is not an HTTP request"));
   } else if (wrong) {
     close();
+  } else if (lacks_host(parser_.get())) {
+    answer(error_answer(400, "a request by HTTP/1.1 has a Host"));
   } else if (!is_meant(parser_.get(), of_.names_)) {
     answer(error_answer(421, why_not_meant(parser_.get(), of_.at_)));
   } else {
@@ -376,6 +385,8 @@ void http_server::impl::client::answer(http_answer what) {
   answered_ = true;
   waits_ = false;
   socket_.expires_after(of_.limits_.reader_patience);
+  only_head_ = parser_.get().method() == http::verb::head;
+  if (only_head_) what.stream.reset();
   if (what.stream && of_.streams_ >= of_.limits_.streams)
     return send_whole(error_answer(503, "too many viewers"));
   if (!what.stream) return send_whole(std::move(what));
@@ -391,9 +402,11 @@ void http_server::impl::client::send_whole(http_answer what) {
   const std::string_view shared = whole_.shared ? std::string_view(*whole_.shared) : "";
   head.content_length(shared.size() + whole_.body.size());
   head_ = text_of(head);
-  whole_left_.emplace(std::array<net::const_buffer, 3>{net::buffer(std::as_const(head_)),
-                                                       net::buffer(shared.data(), shared.size()),
-                                                       net::buffer(std::as_const(whole_.body))});
+  std::array<net::const_buffer, 3> parts{net::buffer(std::as_const(head_)),
+                                         net::buffer(shared.data(), shared.size()),
+                                         net::buffer(std::as_const(whole_.body))};
+  if (only_head_) parts[1] = parts[2] = {};
+  whole_left_.emplace(parts);
   whole_ends_ = clock::now() + of_.limits_.answer_patience;
   send_more();
 }
