@@ -47,9 +47,10 @@ struct row_store::change {
   row before{};
   const std::string* next = nullptr;  ///< the new record
   bool guessed = false;
-  bool sent = false;         ///< a replacement was sent, and its outcome is unknown
-  bool sent_before = false;  ///< … over a connection that broke, perhaps to another server
-  bool stored = false;       ///< it was found in the row
+  bool sent = false;          ///< a replacement was sent, and its outcome is unknown
+  bool sent_before = false;   ///< … over a connection that broke, perhaps to another server
+  bool stored = false;        ///< it was found in the row …
+  std::int64_t found_at = 0;  ///< … by this server (row_link::server_number)
   bool over = false;
   status outcome = done{};
 
@@ -269,17 +270,21 @@ status row_store::replace_read(row_link& link, const changes& open, boot_time de
 // Ends the change if there is nothing left to do. A change that was carried out is written once
 // more: the server may have ended the wait for its standby together with the connection, and the
 // answer to the second write proves that a standby has the first one. If another session has
-// replaced it, the server has answered that session, which read it.
+// replaced it since, the same server has answered that session, which read it. Another server may
+// lack it.
 void row_store::found(change& one, row now, std::int64_t server) {
   if (now.too_long) return one.end(record_too_long());
   if (one.was_done(now) && now.there) {
     one.stored = true;
+    one.found_at = server;
     one.before = std::move(now);
     return;
   }
-  if (one.stored || one.was_done(now)) return one.end(done{});
-  if (one.sent) one.step.change->may_have_been_stored();
-  one.sent = false;
+  const bool replaced = one.stored && server != 0 && server == one.found_at && now.there &&
+                        now.version > one.before.version;
+  if (replaced || one.was_done(now)) return one.end(done{});
+  if (one.sent || one.stored) one.step.change->may_have_been_stored();
+  one.sent = one.stored = false;
   one.before = std::move(now);
   if (one.decide(false) || one.over) return;
   if (one.before.there && is_free(one.before.record)) note_free(one.step.name);

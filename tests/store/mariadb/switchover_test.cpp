@@ -168,14 +168,16 @@ TEST_F(mariadb_switchover, a_session_with_a_connection_to_the_new_primary_leaves
       [&](harness::relay& r) { r.lead_to({"127.0.0.1", static_cast<std::uint16_t>(now.port())}); });
   const auto held = of_another.acquire();
 
-  admin_.ask("begin; select 1 from locks.holdfast_records where name = 'busy' for update");
-  std::thread blocked([&] { (void)outcome_of([&] { (void)busy.try_lock(); }); });
+  admin_.ask("lock tables locks.holdfast_records write");
+  std::jthread blocked([&] { (void)outcome_of([&] { (void)busy.try_lock(); }); });
   const client watching(server_.port());
   eventually("the connection to the former primary to be in use", [&] {
-    return watching.ask("select count(*) from information_schema.innodb_lock_waits") != "0";
+    return watching.ask(
+               "select count(*) from information_schema.processlist where state like "
+               "'Waiting for table%'") != "0";
   });
   EXPECT_TRUE(also.try_lock()) << "over a new connection";
-  admin_.ask("rollback");
+  admin_.ask("unlock tables");
   blocked.join();
   EXPECT_FALSE(m.try_lock());
   EXPECT_EQ(there.show("also").holders.size(), 1U);

@@ -315,6 +315,17 @@ TEST_F(row_stores, a_write_before_a_broken_connection_is_not_repeated) {
   EXPECT_EQ(record(), "xxx");
 }
 
+// The first answer got lost, the second one, too, and then a standby took over that has neither.
+TEST_F(row_stores, a_change_that_the_next_server_lacks_is_decided_again) {
+  EXPECT_TRUE(add());
+  server_.break_after_writes = 2;
+  server_.once_broken = [this, before = server_.rows, breaks = 0]() mutable {
+    if (++breaks == 2) server_.rows = before;
+  };
+  EXPECT_TRUE(add());
+  EXPECT_EQ(record(), "xx");
+}
+
 // A standby that has taken over counts on from an older version: the same number may be another
 // record there.
 TEST_F(row_stores, a_row_known_over_a_broken_connection_is_not_guessed) {
