@@ -140,7 +140,8 @@ struct lock_actor : actor {
   }
 
   // The same the other way round: what is unknown is a request that got no answer, or a grant. No
-  // other thread of the process has used the name meanwhile.
+  // other thread of the process has used the name meanwhile. A process that stood still at the end
+  // of the wait wakes the caller and the thread that reads the answer in any order.
   void judge_knowledge(const holdfast::error& e) const {
     const auto& whole = of.whole;
     const bool judged = whole.seed >= accounting_seeds && whole.others.empty() && !s.several &&
@@ -150,6 +151,8 @@ struct lock_actor : actor {
                        changed->second <= asked;
     if (!judged || !e.outcome_unknown() || !alone) return;
     if (!of.said.all_was_answered(p.number, name, asked)) return;
+    const nanos heard = of.said.answered_at(p.number, name);
+    if (s.wait != never && p.paused_until > asked + s.wait && heard >= p.paused_until) return;
     of.rules.violated("a call whose requests were all answered knows its outcome",
                       "P" + std::to_string(p.number) + ": " + e.what());
   }
