@@ -120,20 +120,32 @@ failure somebody_elses(const std::string& schema) {
                                   "their own (?schema=)"};
 }
 
+// A trigger that runs before a change can replace the new record by the old one. The server counts
+// that as a change, so two sessions would hold one lock.
+failure has_a_trigger(const std::string& schema, std::string_view trigger) {
+  return {errc::foreign_data,
+          "the trigger " + quoted(trigger) + " of the tables in the schema " + schema +
+              " runs before a change, and may undo it: two could hold one lock. Remove it, or let "
+              "it run after the change"};
+}
+
 // Selects the columns on which the statements rely, so that an altered table is detected here.
 status check(wire& w, const std::string& schema, boot_time deadline) {
   const std::string sql = in_schema(
-      "select m.format, r.name, r.version, r.record from @.holdfast_meta m left join "
+      "select m.format, r.name, r.version, r.record, (select t.tgname from pg_catalog.pg_trigger t "
+      "where t.tgrelid in (m.tableoid, $1::pg_catalog.regclass) and not t.tgisinternal and "
+      "t.tgtype & 2 <> 0 and t.tgenabled <> 'D' limit 1) from @.holdfast_meta m left join "
       "@.holdfast_records r on false",
       schema);
   constexpr Oid types[] = {23, 25, 20, 114};  // int4, text, int8, json
-  const auto got = w.ask({{sql}}, deadline);
+  const auto got = w.ask({{sql, {in_schema("@.holdfast_records", schema)}}}, deadline);
   if (!got) return got.error();
   const answer& a = got->front();
   if (a.rows() != 1) return somebody_elses(schema);
   for (int i = 0; i < 4; ++i) {
     if (PQftype(a.get(), i) != types[i]) return somebody_elses(schema);
   }
+  if (!a.is_null(0, 4)) return has_a_trigger(schema, a.text(0, 4));
   const auto version = a.number(0, 0);
   if (version == format_version) return done{};
   if (version < format_version) return somebody_elses(schema);

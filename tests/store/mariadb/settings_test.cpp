@@ -108,6 +108,24 @@ TEST_F(mariadb_settings, that_choose_another_engine_are_refused_with_the_remedy)
   EXPECT_TRUE(contains(refused.text, "InnoDB")) << refused.text;
 }
 
+// What a view shows may be a table of such an engine, whose rows nobody can lock.
+TEST_F(mariadb_settings, that_put_a_view_in_place_of_a_table_are_refused) {
+  (void)holdfast::open(url());
+  for (const std::string name : {"holdfast_records", "holdfast_meta"}) {
+    const std::string whole = database_ + "." + name, behind = database_ + ".behind";
+    ask("rename table " + whole + " to " + behind + "; alter table " + behind +
+        " engine = Aria; create view " + whole + " as select * from " + behind);
+    for (const auto& each : {url(), url_of_app()}) {
+      const auto refused = harness::outcome_of_opening(each);
+      EXPECT_EQ(refused.reason, errc::foreign_data) << refused.text;
+      EXPECT_TRUE(contains(refused.text, name + "` is a view")) << refused.text;
+    }
+    ask("drop view " + whole + "; rename table " + behind + " to " + whole + "; alter table " +
+        whole + " engine = InnoDB");
+  }
+  harness::expect_short_rules({url(), url_of_app()});
+}
+
 // With lower_case_table_names both spellings name one database.
 TEST_F(mariadb_settings, by_which_two_spellings_name_one_database_grant_no_lock_twice) {
   std::string shouted = url();

@@ -103,6 +103,25 @@ TEST_F(postgres_settings, of_the_table_that_skip_a_change_are_named) {
   first.unlock();
 }
 
+// The server counts what such a trigger has undone as a change. One that runs afterwards may copy
+// changes to another table.
+TEST_F(postgres_settings, of_the_table_that_may_undo_a_change_are_refused) {
+  (void)open();
+  for (const std::string name : {"holdfast_records", "holdfast_meta"}) {
+    ask("create function " + table("undo") +
+        "() returns trigger language plpgsql as 'begin return old; end'; create trigger undoes "
+        "before update on " +
+        table(name) + " for each row execute function " + table("undo") + "()");
+    const auto refused = harness::outcome_of_opening(url());
+    EXPECT_EQ(refused.reason, holdfast::errc::foreign_data) << refused.text;
+    EXPECT_TRUE(contains(refused.text, "undoes")) << refused.text;
+    ask("drop trigger undoes on " + table(name) + "; create trigger copies after update on " +
+        table(name) + " for each row execute function " + table("undo") + "()");
+    harness::expect_short_rules({url(), url()});
+    ask("drop function " + table("undo") + "() cascade");
+  }
+}
+
 // The client library prints what it is told before somebody listens.
 TEST_F(postgres_settings, by_which_the_server_tells_much_print_nothing) {
   let_user_with("set client_min_messages = debug5");

@@ -30,7 +30,7 @@ TEST_F(postgres_store, changes_that_are_sent_together_have_each_its_own_outcome)
       " returns trigger language plpgsql as $$ declare s text; begin select state into s from " +
       refusals +
       " r where r.name = new.name; if found then raise exception 'refused' using errcode = s; "
-      "end if; return new; end $$; create trigger refuse before update on " +
+      "end if; return new; end $$; create trigger refuse after update on " +
       table("holdfast_records") + " for each row execute function " + table("refuse()"));
   harness::fault_proxy network(std::stoi(base_.substr(base_.find(':', base_.find('@')) + 1)));
   namespace pg = holdfast::store::postgres;
