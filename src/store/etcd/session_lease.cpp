@@ -79,14 +79,18 @@ void session_lease::goes(const history& now, const history& before) {
   seen_ = {std::max(seen_.term, now.term), std::max(seen_.revision, now.revision)};
 }
 
-// A member answers a keep-alive with its own history, and may lag behind the others.
+// A member answers a keep-alive with its own history, and may lag behind the others. And after an
+// election this request proves the renewal: the next request of a lock may come in yet another
+// term, and the session would distrust a lease that lives.
 void session_lease::ask_how_far(const history& before) {
+  const boot_time asked = to_.options().clock->now();
   auto look = all_below(to_.options().base + "/");
   look.set_limit(1);
   look.set_keys_only(true);
   wire::RangeResponse answer;
   if (!to_.call(method::range, look, answer)) return;
   goes({answer.header().raft_term(), answer.header().revision()}, before);
+  agreed(answer.header().raft_term(), asked);
 }
 
 boot_time session_lease::safe_until() const noexcept {
@@ -110,9 +114,11 @@ bool session_lease::keep_alive() {
   const bool unknown_before = std::exchange(unknown_, unknown);
   if (unknown) return unknown_before && (end(), true);
   const auto& header = answer.header();
-  if (history{header.raft_term(), header.revision()}.is_before(before)) ask_how_far(before);
-  const std::lock_guard guard{mutex_};
-  last_ = {sent, on.now(), answer.header().raft_term()};
+  const bool behind = history{header.raft_term(), header.revision()}.is_before(before);
+  std::unique_lock lock{mutex_};
+  const auto former = std::exchange(last_, {sent, on.now(), header.raft_term()});
+  lock.unlock();
+  if (behind || former.term != header.raft_term()) ask_how_far(before);
   return true;
 }
 

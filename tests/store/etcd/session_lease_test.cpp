@@ -6,6 +6,7 @@
 #include <atomic>
 #include <holdfast/testing.hpp>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -44,6 +45,15 @@ class etcd_session_leases : public testing::Test {
     const std::string key = "\"raftTerm\":";
     return std::stoull(said.substr(said.find(key) + key.size()));
   }
+  /// Lets the servers elect another leader.
+  static void begin_term() {
+    const auto former = term();
+    std::istringstream members(calm_cluster().ctl("member list"));
+    for (std::string one; term() == former && std::getline(members, one);) {
+      (void)calm_cluster().ctl("move-leader " + one.substr(0, one.find(',')));
+    }
+    EXPECT_GT(term(), former);
+  }
   static long renewals() { return calm_cluster().counted("etcd_debugging_lease_renewed_total"); }
   /// Waits until the session's own thread has renewed the lease at the servers.
   void renew() {
@@ -72,6 +82,16 @@ TEST_F(etcd_session_leases, a_renewal_is_proved_only_by_a_later_request_within_i
     lease_->agreed(now, clock_.now());
     return lease_->safe_until() > before || testing::Test::HasFailure();
   });
+}
+
+// If each renewal and the next request of a lock were in different terms, none would be proved.
+TEST_F(etcd_session_leases, a_renewal_in_another_term_is_proved_at_once) {
+  for (int i = 0; i < 3; ++i) {
+    const auto before = lease_->safe_until();
+    begin_term();
+    renew();
+    harness::eventually("it is proven", [&] { return lease_->safe_until() > before; });
+  }
 }
 
 TEST_F(etcd_session_leases, the_time_counts_from_before_it_was_renewed) {
