@@ -41,7 +41,10 @@ result<permits_reply> contender_family::acquire(std::string_view name, const per
     }
     auto turn = take_turn(name, c, std::move(seen));
     if (!turn) return std::move(turn.error());
-    if (!*turn) continue;
+    if (!*turn) {
+      if (!c.wait) break;  // a try takes three commands at most
+      continue;
+    }
     (*turn)->replaced = replaced;
     return std::move(**turn);
   }
