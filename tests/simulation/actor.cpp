@@ -64,7 +64,9 @@ bool actor::meets_another_kind() const {
 // Judges only waits for a lock: other operations have something to do before they end.
 void actor::judge_stop() const {
   const auto kind = of.whole.names[s.name].kind;
-  const bool of_one = !s.several && kind < lock_kind::latch && of.whole.tells();
+  const bool all_are_judged = of.whole.seed >= dividing_seeds && !s.forces && !s.clashes;
+  const bool of_one =
+      (!s.several || all_are_judged) && kind < lock_kind::latch && of.whole.tells();
   const bool by_votes = kind == lock_kind::redlock && without_waiting();
   const nanos took = of.here.now() - asked;
   if (!(of_one || by_votes) || !of.punctual() || s.stop_after == never) return;
@@ -222,6 +224,7 @@ void actor::judge_wait(bool got, bool stoppable) const {
   waits(false);
   const nanos took = of.here.now() - asked;
   if (!got) of.log.add("does not get " + name);
+  if (stoppable && of.whole.seed >= dividing_seeds) judge_stop();
   if (s.wait == never) return;
   if (!got && took < s.wait && !(stoppable && s.stop_after != never)) {
     of.rules.violated("a wait does not end before its time",

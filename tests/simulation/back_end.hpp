@@ -42,6 +42,11 @@ class back_end {
   virtual std::vector<std::string> peers_at_latch(std::string_view) { return {}; }
   /// A restart that loses the data. False if the data outlives a restart.
   virtual bool forget() = 0;
+  /// A standby takes over, while the server goes on for the connections that it has. False if it
+  /// has no standby.
+  virtual bool divide(nanos) { return false; }
+  /// Its operator restores a backup. False if there is none.
+  virtual bool restore() { return false; }
   /// The server has stopped: undoes what was in progress.
   virtual void stopped() {}
   /// That process has died.

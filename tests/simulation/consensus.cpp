@@ -90,8 +90,8 @@ class consensus_client final : public contender_store, private requester {
           in.replaced = all.take_out(name, leaving);
           auto& line = all.at(name);
           consensus::node p{who, says};
-          p.who.node = "p" + std::to_string(++all.revision_);
-          p.says.fence = static_cast<std::uint64_t>(all.revision_);
+          p.says.fence = static_cast<std::uint64_t>(all.next_revision());
+          p.who.node = all.name_of_node();
           p.says.session = session;
           in.node = p.who.node;
           in.fence = p.says.fence;
@@ -212,7 +212,7 @@ class consensus_client final : public contender_store, private requester {
                           auto& line = all.at(name);
                           if (line.record_version != version) return answer{};
                           line.record = text;
-                          line.record_version = text.empty() ? -1 : ++all.revision_;
+                          line.record_version = text.empty() ? -1 : all.next_revision();
                           consensus::ring(line.on_record);
                           return answer(line.record_version);
                         });
@@ -334,7 +334,7 @@ std::unique_ptr<holdfast::store::session_store> consensus::connect(process& of) 
 
 std::uint64_t consensus::heard_of(std::uint64_t number) {
   end_sessions();
-  while (!sessions_.contains(number)) {
+  while (!sessions_.contains(number) || number <= sessions_before_) {
     auto& next = next_[number];
     // Several requests of one client may find that the session ended; all get the same new one.
     if (next == 0 || number == 0) sessions_[next = ++last_session_] = {};
@@ -344,6 +344,39 @@ std::uint64_t consensus::heard_of(std::uint64_t number) {
   sessions_[number].ends = ends;
   of_.world_.at(ends, [this] { end_sessions(); });
   return number;
+}
+
+std::int64_t consensus::next_revision() {
+  if (revision_ % 8 == 7) {
+    backup_ = {lines_, sessions_, revision_};
+    for (auto& [name, line] : backup_.lines) {
+      line.on_arrival.clear();
+      line.on_record.clear();
+      for (auto& n : line.nodes) n.on_change.clear();
+    }
+  }
+  return ++revision_;
+}
+
+// The path of a node has its owner's or its session's number, so none is ever used again.
+std::string consensus::name_of_node() const {
+  const auto number = "p" + std::to_string(revision_);
+  return restores_ == 0 ? number : number + "." + std::to_string(restores_);
+}
+
+// The sessions of the backup last for as long as if their clients had been heard of now. But the
+// clients have noticed that the store knows less than they do, and begin new ones.
+bool consensus::restore() {
+  copy from = of_.world_.random().one_in(2) ? backup_ : copy{};
+  lines_ = std::move(from.lines);
+  sessions_ = std::move(from.sessions);
+  revision_ = from.revision;
+  sessions_before_ = last_session_;
+  ++restores_;
+  const nanos ends = of_.world_.now() + of_.is_.session_timeout;
+  for (auto& [number, s] : sessions_) s.ends = ends;
+  of_.world_.at(ends, [this] { end_sessions(); });
+  return true;
 }
 
 void consensus::end_sessions() {

@@ -24,6 +24,7 @@ class consensus final : public back_end {
   std::vector<user> users(std::string_view name) override;
   std::vector<std::string> peers_at_latch(std::string_view name) override;
   bool forget() override { return false; }
+  bool restore() override;
 
  private:
   friend class consensus_client;
@@ -46,7 +47,16 @@ class consensus final : public back_end {
   struct session {
     nanos ends;
   };
+  /// What a backup has: no watches.
+  struct copy {
+    std::map<std::string, name_line, std::less<>> lines;
+    std::map<std::uint64_t, session> sessions;
+    std::int64_t revision = 0;
+  };
 
+  /// The number of the next change. A backup is made now and then.
+  std::int64_t next_revision();
+  std::string name_of_node() const;
   /// Extends the session, or begins a new one if it has ended; returns its number.
   std::uint64_t heard_of(std::uint64_t number);
   void end_sessions();
@@ -64,6 +74,9 @@ class consensus final : public back_end {
   std::map<std::uint64_t, std::uint64_t> next_;  ///< the session that followed one that ended
   std::uint64_t last_session_ = 0;
   std::int64_t revision_ = 0;
+  copy backup_;
+  std::uint64_t sessions_before_ = 0;  ///< their clients do not use them after a restore
+  int restores_ = 0;
 };
 
 }  // namespace simulation

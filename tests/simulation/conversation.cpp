@@ -13,6 +13,11 @@ using holdfast::store::permits_outcome;
 using holdfast::store::permits_reply;
 using holdfast::store::permits_verb;
 
+namespace {
+// A waiter at a store that notifies nobody polls every 5 ms at most.
+constexpr int most_in_a_second = 400;
+}  // namespace
+
 /// Notes what passes through it.
 class listening_store final : public holdfast::store::forwarding_store {
  public:
@@ -88,6 +93,11 @@ void conversation::asks(int process, const named_command& c) {
   auto& question = asked_[{std::string(c.name), c.command.owner}];
   ++question.times;
   question.last = world_.now();
+  if (question.counted_from + second <= question.last) {
+    question.counted_from = question.last;
+    question.counted = 0;
+  }
+  if (++question.counted > most_in_a_second && on_hurry) on_hurry(process, std::string(c.name));
 }
 
 void conversation::hears(int process, std::size_t at, const named_command& c,

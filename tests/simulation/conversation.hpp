@@ -52,6 +52,8 @@ class conversation {
   /// certainly not been carried out.
   std::function<void(std::size_t at, const std::string& name, const holdfast::store::owner_id& of)>
       on_refusal{};
+  /// Called when an owner asks for the name far more often than any waiter polls.
+  std::function<void(int process, const std::string& name)> on_hurry{};
   /// How often a lock of that name was asked for by that owner.
   int asked(const std::string& name, const holdfast::store::owner_id& owner) const {
     const auto at = asked_.find({name, owner});
@@ -72,6 +74,8 @@ class conversation {
   struct question {
     int times = 0;
     nanos last = -1;
+    nanos counted_from = 0;
+    int counted = 0;  ///< in the second that began then
   };
   struct requests {
     int under_way = 0;

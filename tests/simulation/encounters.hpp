@@ -50,8 +50,11 @@ inline constexpr std::uint64_t blended_seeds = std::uint64_t{1} << 57;
 /// From this seed on, servers answer some requests with errors while their connections stay, and
 /// what a session leaves open is judged: transactions, listeners, files.
 inline constexpr std::uint64_t refusing_seeds = std::uint64_t{1} << 59;
+/// From this seed on, a standby takes over while its former primary takes writes, consensus stores
+/// are restored from backups, and what a call costs beside trouble is judged.
+inline constexpr std::uint64_t dividing_seeds = std::uint64_t{1} << 60;
 /// The first seed of a search.
-inline constexpr std::uint64_t fresh_seeds = refusing_seeds;
+inline constexpr std::uint64_t fresh_seeds = dividing_seeds;
 /// The number of the seed whose plan it has: an earlier one, or its own.
 std::uint64_t number_of_its_plan(std::uint64_t seed) noexcept;
 /// Each of these functions changes the plan; false if it has nothing of its kind for this plan.
@@ -80,5 +83,7 @@ void mix_accounts(plan& p);
 void mix_troubles(plan& p);
 /// Answers that are errors.
 void mix_refusals(plan& p);
+/// Stores whose servers do not know the same.
+void mix_divisions(plan& p);
 
 }  // namespace simulation

@@ -34,10 +34,15 @@ void scene::strike(const fault_plan& f) {
     case kind::forget:
       data_lost(until);
       stores[f.store]->stop(until, true);
-      for (std::size_t i = 0; i < whole.names.size(); ++i) {
-        if (whole.names[i].store == f.store) stores[f.store]->has_old_places(name_of(i));
-      }
-      return;
+      return remember_old_places(f.store);
+    case kind::divide:
+      data_lost(until);
+      stores[f.store]->divide(until);
+      return remember_old_places(f.store);
+    case kind::restore:
+      data_lost(until);
+      stores[f.store]->restore(until);
+      return remember_old_places(f.store);
     case kind::freeze:
       return stores[f.store]->freeze(until);
     case kind::suspend:
@@ -67,6 +72,12 @@ void scene::strike(const fault_plan& f) {
   }
 }
 
+void scene::remember_old_places(std::size_t store) {
+  for (std::size_t i = 0; i < whole.names.size(); ++i) {
+    if (whole.names[i].store == store) stores[store]->has_old_places(name_of(i));
+  }
+}
+
 // Until its lease ends, a holder may rely on what was granted before. If its process keeps the lock
 // for its next thread, a thread that asks later may rely on it, too.
 void scene::data_lost(nanos until) {
@@ -78,7 +89,10 @@ void scene::data_lost(nanos until) {
   const bool back = std::any_of(whole.faults.begin(), whole.faults.end(), [](const auto& f) {
     return f.what == fault_plan::kind::clock_back;
   });
-  if (back || whole.store == store_kind::memcached) rules.forgot_fences(told_by);
+  const bool again = std::any_of(whole.faults.begin(), whole.faults.end(), [](const auto& f) {
+    return f.what == fault_plan::kind::restore;
+  });
+  if (back || again || whole.store == store_kind::memcached) rules.forgot_fences(told_by);
   notes.forgot(told_by);
 }
 

@@ -964,6 +964,7 @@ plan make_plan(const seed_of& seed) {
   if (s.number >= accounting_seeds) mix_accounts(p);
   if (s.number >= blended_seeds) mix_troubles(p);
   if (s.number >= refusing_seeds) mix_refusals(p);
+  if (s.number >= dividing_seeds) mix_divisions(p);
   p.seed = seed.number;
   return p;
 }

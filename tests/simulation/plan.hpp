@@ -192,7 +192,9 @@ struct fault_plan {
     step,           ///< the server's clock is set, by `length`: only fences are judged
     clock_forward,  ///< rows: the same forward; judged fully once old leases have ended
     clock_back,
-    refuse_row  ///< rows: the server lets nobody change the row of `name`
+    refuse_row,  ///< rows: the server lets nobody change the row of `name`
+    divide,      ///< rows: a standby takes over, and the former primary takes writes for `length`
+    restore      ///< consensus stores: from a backup, or with nothing
   };
   kind what = kind::pause;
   nanos at = 0;

@@ -73,6 +73,11 @@ scene::scene(const plan& p, bool traced)
   stores.front()->on_violation = [this](const char* rule, std::string what) {
     rules.violated(rule, std::move(what));
   };
+  said.on_hurry = [this](int process, const std::string& name) {
+    if (whole.seed < dividing_seeds) return;
+    rules.violated("no waiter asks a store again and again without a pause",
+                   "P" + std::to_string(process) + ": " + name);
+  };
   said.on_refusal = [this](std::size_t at, const std::string& name, const auto& owner) {
     judge_refusal(at, name, owner);
     here.at(here.now() + 2 * second, [this, at, name, owner] {

@@ -36,6 +36,7 @@ struct scene {
   void strike(const fault_plan& f);
   void suspend(const process& which, nanos until);
   void data_lost(nanos until);
+  void remember_old_places(std::size_t store);
   void successor_dies(const process& p);
   nanos disturbed(const process& p) const;
   /// When something last went wrong for any process.

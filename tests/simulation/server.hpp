@@ -149,6 +149,10 @@ class server {
   // ---- faults
   void stop(nanos until, bool forgets);
   void freeze(nanos until);
+  /// A standby takes over, and until then the former primary goes on beside it.
+  void divide(nanos until);
+  /// It stops, and comes back with a backup.
+  void restore(nanos until);
   void cut(const process& of, nanos until);
   void process_died(const process& of);
   /// Notifies that connection when another process has died, even if it has died already.

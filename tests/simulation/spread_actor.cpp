@@ -6,12 +6,16 @@
 
 #include "simulation/answers.hpp"
 #include "simulation/encounters.hpp"
+#include "simulation/patience.hpp"
 
 namespace simulation {
 
 namespace {
 
 using holdfast::errc;
+
+// A majority's votes take less. A node that does not answer has longer.
+constexpr nanos without_a_node = 150 * millisecond;
 
 /// A hold that spans stores, of one name or two.
 struct spread_actor : actor {
@@ -167,7 +171,25 @@ struct spread_actor : actor {
     waits(true);
   }
 
+  // Nobody else uses the name, or has just done so.
+  bool is_alone() const {
+    return of.whole.processes.size() == 1 && does.threads.size() == 1 && s.think >= second;
+  }
+
+  // The others are a majority. The node counts as away when it has had its time, and before that
+  // the lock needs it for nothing.
+  void judge_haste(bool first) const {
+    const auto& whole = of.whole;
+    const nanos took = of.here.now() - asked;
+    const bool judged = whole.seed >= dividing_seeds && !first && has_one_store_away(whole) &&
+                        whole.machine.preempt_permille == 0 && is_alone();
+    if (!judged || took < without_a_node || p.steady_since > asked || p.paused_until > asked) return;
+    of.rules.violated("a redlock does not wait for a node that it does not need",
+                      name + ": " + std::to_string(took / microsecond) + " us");
+  }
+
   void act(holdfast::redlock& l) {
+    const bool first = l.attempts() == 0;
     asks_nodes(l);
     std::optional<holdfast::quorum_lease> held;
     try {
@@ -179,6 +201,7 @@ struct spread_actor : actor {
     judge_wait(held.has_value(), true);
     judge_outage();
     if (!held) return;
+    judge_haste(first);
     const nanos then = of.here.now();
     held->check();
     grant(s.name, held->fence(), held->lost(), then);

@@ -35,6 +35,7 @@ struct sql_backend {
   bool waits_in_line = false;  ///< for an advisory lock
   nanos idle_since = 0;        ///< when it finished its last work
   std::map<std::string, std::int64_t> granted_at{};
+  std::int64_t primary = 1;  ///< the number of its server
 };
 
 namespace {
@@ -153,7 +154,7 @@ std::vector<std::string> sql_server::names() {
 // An acquisition of several names creates a row to lock it. A row without a record would never be
 // swept.
 std::string sql_server::for_ever() {
-  for (const auto& [name, r] : tables_.records) {
+  for (const auto& [name, r] : tables_->records) {
     const auto& last = r.history.back();
     if (last.there && last.record == "null" && r.idle())
       return "the row of " + name + ", without a record";
@@ -223,7 +224,7 @@ std::optional<std::uint32_t> sql_server::left_at_latch(std::string_view name) {
 
 bool sql_server::forget() {
   if (keeps_locks()) return true;  // the locks end with their connections
-  tables_.restore(of_.world_.random().one_in(2) ? replica_ : sql_tables::copy{});
+  tables_->restore(of_.world_.random().one_in(2) ? replica_ : sql_tables::copy{});
   mirror();
   return true;
 }
@@ -231,6 +232,41 @@ bool sql_server::forget() {
 void sql_server::stopped() {
   locks_.end_all();
   for (const auto& [number, b] : std::map(backends_)) end(b);
+}
+
+sql_tables& sql_server::tables_of(const sql_backend& b) noexcept {
+  return b.primary == number_ ? *tables_ : *former_;
+}
+
+// A standby becomes the primary, with what it knows, and new connections lead to it. The former
+// primary goes on: it takes writes over the connections that it has until it is shut down.
+bool sql_server::divide(nanos until) {
+  if (keeps_locks()) return false;
+  end_the_former();
+  former_ = std::move(tables_);
+  tables_ = std::make_unique<sql_tables>();
+  tables_->commits = former_->commits;
+  tables_->restore(of_.world_.random().one_in(2) ? replica_ : former_->now());
+  ++number_;
+  mirror();
+  for (const auto& [number, b] : std::map(backends_)) {
+    if (of_.world_.random().one_in(2)) continue;
+    if (!b->way->closed) of_.fail(*b->way, "simulated: the address leads elsewhere", 0);
+    end(b);
+  }
+  of_.world_.at(until, [this, mine = number_] {
+    if (mine == number_) end_the_former();
+  });
+  return true;
+}
+
+void sql_server::end_the_former() {
+  for (const auto& [number, b] : std::map(backends_)) {
+    if (b->primary == number_) continue;
+    if (!b->way->closed) of_.fail(*b->way, "simulated: the former primary ends", 0);
+    end(b);
+  }
+  former_.reset();
 }
 
 void sql_server::process_died(const process& of) {
@@ -245,6 +281,7 @@ void sql_server::greet(const std::shared_ptr<dialled>& c) {
   b->number = b->transaction.number = c->number();
   b->client = std::static_pointer_cast<sql_client>(c);
   b->way = way_of(*c);
+  b->primary = number_;
   backends_.emplace(b->number, b);
 }
 
@@ -489,7 +526,8 @@ bool sql_server::do_one(const std::shared_ptr<sql_backend>& b, const sql_stateme
     refuse(*b, "25006", "1290", "it is read-only");
     return true;
   }
-  tables_.refused = of_.world_.now() < of_.row_refused_until_ ? of_.refused_row_ : std::string();
+  auto& tables = tables_of(*b);
+  tables.refused = of_.world_.now() < of_.row_refused_until_ ? of_.refused_row_ : std::string();
   sql_answer a;
   try {
     a.result = run(*b, s, values);
@@ -534,7 +572,8 @@ sql_result sql_server::run(sql_backend& b, const sql_statement& s,
     case verb::look:  // the tables exist
       r.has_rows = true;
       r.rows.push_back(
-          {sql_value::of(std::string(is_postgres() ? "t" : "1")), sql_value::of(std::string("t"))});
+          {sql_value::of(std::string(is_postgres() ? "t" : "1")),
+           sql_value::of(is_postgres() ? std::string("t") : "t" + std::to_string(b.primary))});
       return r;
     case verb::listen:
       b.listens.push_back(s.text);
@@ -550,7 +589,7 @@ sql_result sql_server::run(sql_backend& b, const sql_statement& s,
       [&](const std::string& function, std::span<const sql_value> of) {
         return call(b, function, of);
       }};
-  return carry_out(s, values, tables_, b.transaction, around);
+  return carry_out(s, values, tables_of(b), b.transaction, around);
 }
 
 sql_value sql_server::call(sql_backend& b, const std::string& function,
@@ -577,7 +616,7 @@ sql_value sql_server::call(sql_backend& b, const std::string& function,
   }
   // The restarted server counts as the same server, however often it restarts.
   if (function == "pg_postmaster_start_time" || function == "date_part") {
-    return sql_value::of(std::int64_t{1});
+    return sql_value::of(b.primary);
   }
   if (function == "current_setting") return sql_value::of(std::string("UTF8"));
   throw std::logic_error("the simulated server has no function " + function);
@@ -595,7 +634,7 @@ void sql_server::begin_waiting(const std::shared_ptr<sql_backend>& b, sql_row& r
     });
   };
   alarm(is_postgres() ? deadlocks_are_looked_for_after : microsecond, [this, b] {
-    if (!tables_.waits_in_a_ring(b->transaction)) return;
+    if (!tables_of(*b).waits_in_a_ring(b->transaction)) return;
     refuse(*b, "40P01", "1213", "deadlock detected");
     go_on(b);
   });
@@ -648,9 +687,10 @@ void sql_server::end_transaction(sql_backend& b, bool well) {
   if (!explicitly && t.held.empty() && t.tells.empty()) return;
   const bool changes = well && !t.written.empty();
   const auto tells = well ? std::exchange(t.tells, {}) : decltype(t.tells){};
-  const auto go = well ? tables_.commit(t) : tables_.roll_back(t);
+  auto& tables = tables_of(b);
+  const auto go = well ? tables.commit(t) : tables.roll_back(t);
   if (changes) mirror();
-  for (const auto& [channel, line] : tells) tell(channel, line);
+  for (const auto& [channel, line] : tells) tell(b.primary, channel, line);
   for (const auto* const other : go) {
     const auto at = backends_.find(other->number);
     if (at == backends_.end()) continue;
@@ -687,9 +727,11 @@ void sql_server::break_off(const std::shared_ptr<sql_backend>& b) {
   });
 }
 
-void sql_server::tell(const std::string& channel, const std::string& line) {
+void sql_server::tell(std::int64_t from, const std::string& channel, const std::string& line) {
   for (const auto& [number, b] : backends_) {
-    const bool hears = std::find(b->listens.begin(), b->listens.end(), channel) != b->listens.end();
+    const bool hears =
+        b->primary == from &&
+        std::find(b->listens.begin(), b->listens.end(), channel) != b->listens.end();
     if (!hears) continue;
     if (of_.happens(of_.net_.break_listener)) {
       break_off(b);
@@ -707,7 +749,7 @@ void sql_server::tell(const std::string& channel, const std::string& line) {
 // Copies the rows for the judge, which sees the server from outside.
 void sql_server::mirror() {
   of_.records_.clear();
-  const auto all = tables_.now();
+  const auto all = tables_->now();
   for (const auto& [name, row] : all.records) {
     if (row.record != "null") of_.records_.emplace(name, row.record);
   }

@@ -70,6 +70,7 @@ class sql_server final : public dialled_server {
   std::string for_ever() override;
   std::string idle_in_transaction(nanos longest) override;
   bool forget() override;
+  bool divide(nanos until) override;
   void stopped() override;
   void process_died(const process& of) override;
 
@@ -109,14 +110,20 @@ class sql_server final : public dialled_server {
   void end_transaction(sql_backend& b, bool well);
   void end(const std::shared_ptr<sql_backend>& b, bool was_silent = false);
   void break_off(const std::shared_ptr<sql_backend>& b);
-  void tell(const std::string& channel, const std::string& line);
+  void tell(std::int64_t from, const std::string& channel, const std::string& line);
   void mirror();
   bool is_postgres() const noexcept { return dialect_ == sql_dialect::postgres; }
   bool has_a_pool() const noexcept override { return !keeps_locks(); }
   bool keeps_locks() const noexcept { return of_.is_.keeps == server_traits::what::advisory; }
 
+  sql_tables& tables_of(const sql_backend& b) noexcept;
+  void end_the_former();
+
   const sql_dialect dialect_;
-  sql_tables tables_;
+  std::unique_ptr<sql_tables> tables_ = std::make_unique<sql_tables>();
+  /// Those of a former primary that still takes writes over the connections that it has.
+  std::unique_ptr<sql_tables> former_;
+  std::int64_t number_ = 1;  ///< of the primary to which new connections lead
   advisory_locks locks_;
   std::int64_t last_moment_ = 0;  ///< no two grants have the same microsecond
   sql_tables::copy replica_;      ///< knows less, and may take over

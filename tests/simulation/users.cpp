@@ -307,8 +307,10 @@ void scene::watch_users(std::size_t i, std::size_t at_store) {
     for (const auto& does : whole.processes) longest = std::max(longest, does.linger + second / 2);
     // A store that comes back with older data keeps that data until it expires.
     const bool forgets = stores[at_store]->forgot_at() >= 0 || whole.seed < unlike_seeds;
-    const nanos forgot =
-        forgets ? stores[at_store]->forgot_at() + 2 * whole.longest_lease() : -1000 * second;
+    const nanos stays = whole.store == store_kind::contenders
+                            ? std::max(whole.session_timeout, 2 * whole.longest_lease())
+                            : 2 * whole.longest_lease();
+    const nanos forgot = forgets ? stores[at_store]->forgot_at() + stays : -1000 * second;
     const nanos last = p == nullptr ? all_disturbed : std::max(forgot, disturbed(*p));
     const nanos since =
         unaccounted_since.try_emplace({i, number, at_store}, here.now()).first->second;
