@@ -27,6 +27,10 @@ std::int64_t sum(std::int64_t now_at, std::int64_t left_us) {
   return now_at + std::min(left_us, std::numeric_limits<std::int64_t>::max() - now_at);
 }
 
+/// What a store says is left of a lease that has ended, while it still keeps the entry: memcached
+/// does so for up to two seconds.
+constexpr std::int64_t ended = 1;
+
 slot_entry entry_of(const permits_command& c) {
   return {.owner = c.owner,
           .kind = c.kind,
@@ -294,12 +298,13 @@ class slot_family final : public session_store {
     return {.outcome = permits_outcome::busy};
   }
 
-  // The reply to a waiter; it also polls when the lease in its way must have ended.
+  // The reply to a waiter; it also polls when the lease in its way must have ended. If it has
+  // ended, and the store keeps the entry for a while longer, the waiter polls as before.
   permits_reply in_line(std::string_view name, const permits_command& c, std::int64_t left_us,
                         std::string_view holder = {}) {
     const auto look = next_look(name, wanted(name, c), c.owner, holder);
     return {.outcome = permits_outcome::queued,
-            .retry_after_us = left_us > 0 ? std::min(look, sum(1'000, left_us)) : look,
+            .retry_after_us = left_us > ended ? std::min(look, sum(1'000, left_us)) : look,
             .position = 1};
   }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <functional>
 #include <holdfast/store/queue_inbox.hpp>
 #include <holdfast/store/slot_store.hpp>
@@ -90,6 +92,8 @@ class fake_slot_store final : public holdfast::store::slot_store {
     holdfast::boot_time until;
   };
   std::map<std::pair<std::string, std::uint32_t>, standing> all;
+  /// How long an entry stays after its lease, as in memcached.
+  std::chrono::nanoseconds keeps_for_longer{};
   std::set<std::pair<std::string, owner_id>> waiting;
   holdfast::store::capabilities capabilities;
   std::vector<holdfast::store::kind> left_as;  ///< by holders, and by waiters
@@ -127,8 +131,9 @@ class fake_slot_store final : public holdfast::store::slot_store {
   }
   reply taken(const standing& there) const {
     reply r{outcome::taken, 0, there.who, store_us()};
-    r.other.left_us =
-        std::chrono::duration_cast<std::chrono::microseconds>(there.until - clock_.now()).count();
+    const auto left = there.until - keeps_for_longer - clock_.now();
+    r.other.left_us = std::max<std::int64_t>(
+        std::chrono::duration_cast<std::chrono::microseconds>(left).count(), 1);
     return r;
   }
 

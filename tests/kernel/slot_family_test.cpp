@@ -108,6 +108,14 @@ TEST_F(slot_family, a_waiter_polls_at_growing_pauses_but_not_after_the_end_of_th
   EXPECT_EQ(acquire(2).retry_after_us, 101'000);
 }
 
+TEST_F(slot_family, a_waiter_polls_no_faster_while_the_store_keeps_an_entry_whose_lease_has_ended) {
+  port_.keeps_for_longer = 2s;
+  acquire(1);
+  EXPECT_EQ(acquire(2).retry_after_us, holdfast::family::shortest_pause_us);
+  clock_.advance(28s);
+  EXPECT_EQ(acquire(2).retry_after_us, holdfast::family::longest_pause_us);
+}
+
 TEST_F(slot_family, waiters_register_at_a_store_that_notifies_until_they_leave) {
   port_.capabilities.notifications = true;
   acquire(1);

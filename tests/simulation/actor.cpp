@@ -65,8 +65,7 @@ bool actor::meets_another_kind() const {
 void actor::judge_stop() const {
   const auto kind = of.whole.names[s.name].kind;
   const bool all_are_judged = of.whole.seed >= dividing_seeds && !s.forces && !s.clashes;
-  const bool of_one =
-      (!s.several || all_are_judged) && kind < lock_kind::latch && of.whole.tells();
+  const bool of_one = (!s.several || all_are_judged) && kind < lock_kind::latch && of.whole.tells();
   const bool by_votes = kind == lock_kind::redlock && without_waiting();
   const nanos took = of.here.now() - asked;
   if (!(of_one || by_votes) || !of.punctual() || s.stop_after == never) return;
@@ -161,10 +160,26 @@ void actor::reads_with_others() const {
   of.together.reads(world::self(), &p, name, asked, behind || of.at_several > 0);
 }
 
+// Nothing has changed the hold of the readers before it.
+void actor::judge_sharing(std::uint64_t fence) const {
+  const auto& whole = of.whole;
+  const bool changes = std::any_of(does.threads.begin(), does.threads.end(), [](auto& t) {
+    return std::any_of(t.steps.begin(), t.steps.end(), [](const step& one) {
+      return one.what != step::inside::nothing || one.more > 0 || one.several || one.clashes;
+    });
+  });
+  const bool judged = whole.seed >= dividing_seeds && goes_first() > 0 && shares_holds() &&
+                      !changes && !was_taken() && does.max_hold == never;
+  if (!judged || !of.rules.holds_only_others(p, name, fence, asked)) return;
+  of.rules.violated("readers of a process that hold together have one fence",
+                    name + ": " + std::to_string(fence));
+}
+
 // The process knows that a writer waits, so a reader that comes later must request its own hold.
 void actor::judge_joining(std::uint64_t fence) const {
   const bool reads = of.whole.names[s.name].kind == lock_kind::shared && s.shared;
   if (!reads || !of.punctual() || !of.whole.tells()) return;
+  judge_sharing(fence);
   const bool for_all = s.wait == never && s.stop_after == never;
   if (shares_holds() && !was_taken()) of.together.got(world::self(), fence, of.here.now(), for_all);
   // After a hold was taken away, threads are notified of nothing else.

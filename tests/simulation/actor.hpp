@@ -59,6 +59,8 @@ struct actor {
   void reads_with_others() const;
   /// Checks that a reader did not join other readers of its process while a writer has long waited.
   void judge_joining(std::uint64_t fence) const;
+  /// Checks that a reader that goes before writers shares the hold of its process's readers.
+  void judge_sharing(std::uint64_t fence) const;
   /// Checks that this reader passed no writer that has long waited. Returns true if there is such a
   /// writer.
   bool passes_a_writer(const char* rule, bool of_its_process) const;

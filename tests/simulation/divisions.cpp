@@ -55,6 +55,43 @@ void stop_waits_for_several(random_source& r, plan& p) {
   }
 }
 
+// One thread waits for tokens, and is stopped when they are its own and not there yet.
+void stop_waits_for_tokens(random_source& r, plan& p) {
+  set_up(p, 1, 3 * second);
+  make_punctual(p);
+  p.names = {{.kind = lock_kind::limiter,
+              .capacity = 1,
+              .burst = static_cast<std::uint32_t>(2 + r.below(6)),
+              .per = r.between(100, 2000) * millisecond,
+              .at_once = r.one_in(4)}};
+  std::vector<step> all;
+  for (auto more = 6 + r.below(10); more > 0; --more) {
+    step s{.think = r.between(0, 300) * millisecond, .wait = r.between(1, 20) * second};
+    s.deed = r.one_in(3) ? 3U : 6U;
+    s.weight = static_cast<std::uint32_t>(1 + r.below(6));
+    if (s.deed == 6U && !r.one_in(4)) s.stop_after = r.between(0, 1500) * millisecond;
+    if (r.one_in(3)) s.how = step::style::callback;
+    all.push_back(s);
+  }
+  give(p.processes[0], std::move(all));
+}
+
+// Readers go first, and come while a writer of their process waits.
+void read_before_a_writer(random_source& r, plan& p) {
+  set_up(p, 1 + r.below(2), r.between(800, 3000) * millisecond);
+  tell_at_once_by_records(p);
+  make_punctual(p);
+  p.names = {{.kind = lock_kind::shared, .prefers = 1}};
+  for (auto& one : p.processes) {
+    add_threads(r, one, 2 + r.below(3), [&] {
+      step s{.think = r.between(0, 300) * millisecond, .hold = r.between(50, 900) * millisecond};
+      s.shared = !r.one_in(4);
+      if (s.shared && r.one_in(2)) s.how = step::style::callback;
+      return s;
+    });
+  }
+}
+
 }  // namespace
 
 void mix_divisions(plan& p) {
@@ -62,8 +99,11 @@ void mix_divisions(plan& p) {
   if (!p.processes.empty() && p.names.front().kind == lock_kind::redlock && r.one_in(4))
     return vote_without_a_node(r, p);
   if (p.has_only_locks() && p.store < store_kind::contenders && p.about <= theme::locks &&
-      r.one_in(8))
-    return stop_waits_for_several(r, p);
+      r.one_in(6))
+    return r.one_in(3) ? read_before_a_writer(r, p) : stop_waits_for_several(r, p);
+  if (p.about == theme::rates && p.others.empty() && p.store != store_kind::contenders &&
+      r.one_in(6))
+    return stop_waits_for_tokens(r, p);
   const bool restores = p.store == store_kind::contenders;
   if (p.processes.empty() || !p.others.empty() || (!p.on_rows() && !restores)) return;
   if (!r.one_in(3)) return;
@@ -71,9 +111,8 @@ void mix_divisions(plan& p) {
   nanos at = r.between(50, 4000) * millisecond;
   for (auto more = 1 + r.below(2); more > 0; --more) {
     const nanos length = r.between(10, 200) * millisecond * (r.one_in(2) ? 1 : 20);
-    p.faults.push_back({.what = restores ? goes_wrong::restore : goes_wrong::divide,
-                        .at = at,
-                        .length = length});
+    p.faults.push_back(
+        {.what = restores ? goes_wrong::restore : goes_wrong::divide, .at = at, .length = length});
     at += length + r.between(0, 6) * second;
   }
 }

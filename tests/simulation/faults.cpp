@@ -89,9 +89,8 @@ void scene::data_lost(nanos until) {
   const bool back = std::any_of(whole.faults.begin(), whole.faults.end(), [](const auto& f) {
     return f.what == fault_plan::kind::clock_back;
   });
-  const bool again = std::any_of(whole.faults.begin(), whole.faults.end(), [](const auto& f) {
-    return f.what == fault_plan::kind::restore;
-  });
+  const bool again = std::any_of(whole.faults.begin(), whole.faults.end(),
+                                 [](const auto& f) { return f.what == fault_plan::kind::restore; });
   if (back || again || whole.store == store_kind::memcached) rules.forgot_fences(told_by);
   notes.forgot(told_by);
 }

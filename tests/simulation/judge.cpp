@@ -391,6 +391,17 @@ void judge::is_awake(const process& of) {
   }
 }
 
+bool judge::holds_only_others(const process& of, const std::string& name, std::uint64_t fence,
+                              nanos since) const {
+  bool others = false;
+  for (const auto& h : holds_) {
+    if (h.g.of != &of || h.g.name != name || !h.open || h.first >= since) continue;
+    if (h.g.fence == fence) return false;
+    others = true;
+  }
+  return others;
+}
+
 // Forgets the holds that cannot overlap with anything any more.
 void judge::forget_old() {
   nanos oldest = world_.now();

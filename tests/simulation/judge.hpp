@@ -120,6 +120,10 @@ class judge {
   nanos last_granted(const std::string& name) const;
   /// Since when readers have held the lock with this fence.
   nanos shared_since(const std::string& name, std::uint64_t fence) const;
+  /// Whether threads of the process have certainly held the name since before `since`, and none
+  /// with this fence.
+  bool holds_only_others(const process& of, const std::string& name, std::uint64_t fence,
+                         nanos since) const;
   std::uint64_t grants() const noexcept { return grants_; }
 
  private:

@@ -64,10 +64,23 @@ std::string describe(const plan& p) {
                                           "latch",        "barrier",    "condition_variable",
                                           "rate_limiter", "election",   "admission",
                                           "both",         "redlock",    "expiring_semaphore"};
-  static constexpr const char* faults[] = {
-      "pause",         "kill",       "cut",         "restart",   "forget",      "freeze",
-      "evict",         "suspend",    "full",        "read only", "drop a name", "step of the clock",
-      "clock forward", "clock back", "refuse a row", "divide",  "restore a backup"};
+  static constexpr const char* faults[] = {"pause",
+                                           "kill",
+                                           "cut",
+                                           "restart",
+                                           "forget",
+                                           "freeze",
+                                           "evict",
+                                           "suspend",
+                                           "full",
+                                           "read only",
+                                           "drop a name",
+                                           "step of the clock",
+                                           "clock forward",
+                                           "clock back",
+                                           "refuse a row",
+                                           "divide",
+                                           "restore a backup"};
   static constexpr const char* styles[] = {"lease", "std", "callback"};
   static constexpr const char* meets[] = {"", " with limits", " twice"};
   static constexpr const char* insides[] = {

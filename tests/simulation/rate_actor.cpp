@@ -67,6 +67,13 @@ bool leaves_nothing(const plan& p, errc why) {
   return left || why == errc::timed_out || why == errc::cancelled;
 }
 
+// A negative number is a debt.
+std::int64_t tokens_left(const holdfast::rate_state& now, const name_plan& of) {
+  if (now.remaining > 0) return static_cast<std::int64_t>(now.remaining);
+  const auto per = of.per / microsecond;
+  return 1 - (now.wait.count() + per - 1) / per;
+}
+
 enum class rate_deed { refund, peek, try_take, take_for, reserve, change_rules };
 
 rate_deed deed_of(const plan& p, const step& s) {
@@ -116,9 +123,46 @@ struct limiter_actor : actor {
     of.log.add("takes " + std::to_string(n) + " tokens");
     if (what == rate_deed::try_take) return judge(try_take(n), n);
     if (of.whole.seed >= unlike_seeds && s.looks) return take_when_they_come(n);
-    judge(without_waiting() ? value_of(async_take(at, n, key, limit(), stop()))
-                            : at.take_for(n, duration(s.wait), key, stop()),
-          n);
+    const auto& whole = of.whole.names[s.name];
+    const bool judged = of.whole.seed >= dividing_seeds && s.stop_after != never && of.punctual() &&
+                        books.size() == 1 && whole.local == 0 && !whole.grows && !whole.shrinks;
+    const auto before = judged ? left() : 0;
+    const nanos due = judged ? of.here.now() + wait_for(n) : 0;
+    const auto got = without_waiting() ? value_of(async_take(at, n, key, limit(), stop()))
+                                       : at.take_for(n, duration(s.wait), key, stop());
+    judge(got, n);
+    if (judged && !got) judge_what_a_refusal_says(got, due);
+    if (judged && !got) judge_what_a_refusal_took(before);
+  }
+
+  nanos wait_for(std::uint64_t n) const {
+    return std::chrono::nanoseconds(at.peek(n, key).wait).count();
+  }
+
+  // Until the tokens would have come, from now on.
+  void judge_what_a_refusal_says(const holdfast::rate_decision& d, nanos due) const {
+    const nanos says = std::chrono::nanoseconds(d.wait).count();
+    const nanos most = std::max<nanos>(due - of.here.now(), 0) + 20 * millisecond;
+    if (!books.front()->is_alone(asked) || says <= most) return;
+    of.rules.violated("a take that is refused says how long its tokens still need",
+                      name + ": " + std::to_string(says / microsecond) + " us instead of " +
+                          std::to_string(most / microsecond));
+  }
+
+  // A negative number is a debt.
+  std::int64_t left() const {
+    return tokens_left(at.peek(1, key).tightest(), of.whole.names[s.name]);
+  }
+
+  // While no other thread asks, tokens only come back. Those that were reserved are given back a
+  // moment after the caller has gone.
+  void judge_what_a_refusal_took(std::int64_t before) const {
+    of.here.sleep(10 * millisecond);
+    const auto after = left();
+    if (!books.front()->is_alone(asked) || after >= before) return;
+    of.rules.violated(
+        "a take that is refused takes nothing",
+        name + ": " + std::to_string(after) + " tokens instead of " + std::to_string(before));
   }
 
   // While no other thread asks, a bucket that is listed has no fewer tokens than before, and no
@@ -438,13 +482,6 @@ bool only_reserves(const plan& p) {
                                 [](const step& s) { return s.deed == 4; });
            });
          });
-}
-
-// A negative number is a debt.
-std::int64_t tokens_left(const holdfast::rate_state& now, const name_plan& of) {
-  if (now.remaining > 0) return static_cast<std::int64_t>(now.remaining);
-  const auto per = of.per / microsecond;
-  return 1 - (now.wait.count() + per - 1) / per;
 }
 
 }  // namespace

@@ -183,7 +183,8 @@ struct spread_actor : actor {
     const nanos took = of.here.now() - asked;
     const bool judged = whole.seed >= dividing_seeds && !first && has_one_store_away(whole) &&
                         whole.machine.preempt_permille == 0 && is_alone();
-    if (!judged || took < without_a_node || p.steady_since > asked || p.paused_until > asked) return;
+    if (!judged || took < without_a_node || p.steady_since > asked || p.paused_until > asked)
+      return;
     of.rules.violated("a redlock does not wait for a node that it does not need",
                       name + ": " + std::to_string(took / microsecond) + " us");
   }

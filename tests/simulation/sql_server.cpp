@@ -729,9 +729,8 @@ void sql_server::break_off(const std::shared_ptr<sql_backend>& b) {
 
 void sql_server::tell(std::int64_t from, const std::string& channel, const std::string& line) {
   for (const auto& [number, b] : backends_) {
-    const bool hears =
-        b->primary == from &&
-        std::find(b->listens.begin(), b->listens.end(), channel) != b->listens.end();
+    const bool hears = b->primary == from &&
+                       std::find(b->listens.begin(), b->listens.end(), channel) != b->listens.end();
     if (!hears) continue;
     if (of_.happens(of_.net_.break_listener)) {
       break_off(b);
