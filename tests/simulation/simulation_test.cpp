@@ -897,6 +897,35 @@ TEST(conversation, knows_what_was_granted_answered_and_given_up) {
   EXPECT_EQ(of.said.greatest_fence(1, "n", fence + 1, 1), std::nullopt);
 }
 
+TEST(conversation, finds_an_owner_that_asks_without_a_pause) {
+  const auto finds = [](int times, nanos pause) {
+    plan p;
+    p.processes.resize(1);
+    scene of(p, false);
+    bool found = false;
+    of.said.on_hurry = [&](int process, const std::string& name) {
+      found = process == 1 && name == "n";
+    };
+    process& one = of.here.add_process();
+    of.here.start(one, "user", [&] {
+      const auto store = of.said.heard(one, 0, of.stores.front()->connect(one));
+      holdfast::store::permits_command c{.verb = holdfast::store::permits_verb::acquire,
+                                         .owner = {1, 1},
+                                         .kind = holdfast::store::kind::mutex};
+      c.lease_us = 1'000'000;
+      c.peer = store->inbox().peer();
+      for (int i = 0; i < times; ++i) {
+        (void)store->permits("n", c);
+        of.here.sleep(pause);
+      }
+    });
+    (void)of.here.run(30 * second);
+    return found;
+  };
+  EXPECT_FALSE(finds(1000, 5 * millisecond));
+  EXPECT_TRUE(finds(1000, 0));
+}
+
 TEST(plan, of_a_fresh_seed_is_now_and_then_that_of_an_earlier_one) {
   for (const auto earlier : {std::uint64_t{0}, newest_seeds, accounting_seeds, blended_seeds - 1}) {
     EXPECT_EQ(number_of_its_plan(earlier), earlier);
@@ -972,6 +1001,76 @@ TEST(scene, finds_a_request_that_has_failed_and_was_carried_out) {
   EXPECT_EQ(of.rules.found()->rule, "a request that has certainly failed was not carried out");
 }
 
+holdfast::store::permits_command try_of(std::uint64_t owner,
+                                        holdfast::store::session_store& store) {
+  holdfast::store::permits_command c{.verb = holdfast::store::permits_verb::acquire,
+                                     .owner = {owner, owner},
+                                     .kind = holdfast::store::kind::mutex};
+  c.capacity = c.weight = 1;
+  c.lease_us = c.queue_lease_us = 60'000'000;
+  c.peer = store.inbox().peer();
+  return c;
+}
+
+#ifdef HOLDFAST_WITH_SQL
+// Each of two processes may still have its connection to the former primary, or not.
+TEST(scene, a_former_primary_grants_beside_its_successor_until_it_is_shut_down) {
+  using holdfast::store::permits_outcome;
+  for (const auto store : {store_kind::postgres, store_kind::mariadb}) {
+    std::set<int> granted_in_all;
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      plan p;
+      p.seed = seed;
+      p.store = store;
+      p.processes.resize(2);
+      scene of(p, false);
+      int granted = 0;
+      std::size_t held_later = 0;
+      for (std::uint64_t i = 1; i <= 2; ++i) {
+        process& one = of.here.add_process();
+        of.here.start(one, "user", [&, i] {
+          const auto at = of.stores.front()->connect(one);
+          const auto c = try_of(i, *at);
+          of.here.sleep(static_cast<nanos>(i) * second);
+          if (i == 1) of.stores.front()->divide(of.here.now() + 5 * second);
+          of.here.sleep(second);
+          const auto reply = at->permits("n", c);
+          granted += reply && reply->outcome == permits_outcome::granted ? 1 : 0;
+          of.here.sleep(10 * second);
+          held_later = of.stores.front()->held_until("n").size();
+        });
+      }
+      (void)of.here.run(30 * second);
+      granted_in_all.insert(granted);
+      EXPECT_LE(held_later, 1U) << "the former primary has gone";
+    }
+    EXPECT_EQ(granted_in_all, (std::set{1, 2})) << to_string(store);
+  }
+}
+#endif
+
+TEST(scene, a_consensus_store_comes_back_with_a_backup_or_with_nothing) {
+  std::set<std::size_t> left;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    plan p;
+    p.seed = seed;
+    p.store = store_kind::contenders;
+    p.processes.resize(1);
+    scene of(p, false);
+    process& one = of.here.add_process();
+    of.here.start(one, "user", [&] {
+      const auto at = of.stores.front()->connect(one);
+      for (std::uint64_t i = 1; i <= 12; ++i) (void)at->permits(scene::name_of(i), try_of(i, *at));
+      of.stores.front()->restore(of.here.now() + millisecond);
+      left.insert(of.stores.front()->names().size());
+      of.here.sleep(p.session_timeout + second);
+      EXPECT_TRUE(of.stores.front()->names().empty()) << "nobody uses the sessions of the backup";
+    });
+    (void)of.here.run(30 * second);
+  }
+  EXPECT_EQ(left, (std::set<std::size_t>{0, 7}));
+}
+
 TEST(judge, knows_a_holder_of_a_whole_span) {
   world w(1, {});
   trace t(w, false);
@@ -982,6 +1081,22 @@ TEST(judge, knows_a_holder_of_a_whole_span) {
   EXPECT_TRUE(j.was_held("n", 5, 9));
   EXPECT_FALSE(j.was_held("n", 4, 9));
   EXPECT_FALSE(j.was_held("n", 5, 10));
+}
+
+TEST(judge, knows_a_process_whose_threads_hold_with_other_fences_only) {
+  world w(1, {});
+  trace t(w, false);
+  judge j(w, t, "");
+  process& p = w.add_process();
+  process& other = w.add_process();
+  const int one = j.granted({&p, "n", 1, 9, 5, 0, {}}, 5);
+  EXPECT_TRUE(j.holds_only_others(p, "n", 6, 7));
+  EXPECT_FALSE(j.holds_only_others(p, "n", 5, 7)) << "the same fence";
+  EXPECT_FALSE(j.holds_only_others(p, "n", 6, 5)) << "it did not hold before that";
+  EXPECT_FALSE(j.holds_only_others(p, "m", 6, 7)) << "another name";
+  EXPECT_FALSE(j.holds_only_others(other, "n", 6, 7)) << "another process";
+  j.given_up(one);
+  EXPECT_FALSE(j.holds_only_others(p, "n", 6, 7));
 }
 
 TEST(judge, knows_the_held_amount_and_the_time_of_each_release) {
