@@ -89,7 +89,15 @@ class listener final : public holdfast::observer {
                       : e.kind == kind::lost || e.kind == kind::release_failed
                           ? -static_cast<long>(e.leases)
                           : 0;
+    if (e.kind == kind::acquired) begins(e);
     if (more != 0) of_.open_leases[{process_, std::string(e.name)}] += more;
+  }
+
+  // A consensus store that was restored gives fences again.
+  void begins(const holdfast::event& e) {
+    const std::tuple it{process_, std::string(e.name), e.fence};
+    of_.told_lost.erase(it);
+    of_.given_back.erase(it);
   }
 
   // The loss of an idle lock affects no lease.
