@@ -253,9 +253,10 @@ void deadlock_watch::withdraw(const std::vector<std::shared_ptr<blocked>>& gone)
   return;
 }
 
-// An acquire of a mark that exists renews it. A mark that expired keeps the age of its wait.
+// All marks of a wait have to tell the same age, or two waits of a ring could each take the other
+// one for the later. The first mark's fence is the age, so the others follow when it is known.
 void deadlock_watch::confirm(watched& w) {
-  std::vector<std::string> marks, notes;
+  std::vector<std::string> marks;
   std::vector<store::owner_id> holds;
   for (const auto& h : w.who->holds) {
     auto mark = wait_mark(h.name, h.owner, session_.can().max_name_bytes);
@@ -266,16 +267,25 @@ void deadlock_watch::confirm(watched& w) {
     }
     marks.push_back(std::move(*mark));
     holds.push_back(h.owner);
-    notes.push_back(session_.note(std::string(w.who->limited ? says_limited : says) +
-                                  std::to_string(w.who->weight) + ' ' + std::to_string(w.age) +
-                                  ' ' + w.who->name));
   }
   if (marks.empty() || !still_waits(w)) return;
+  const std::size_t first = w.age == 0 ? 1 : 0;
+  if (first > 0) put_up(w, std::span(marks).first(first), std::span(holds).first(first));
+  if (w.age != 0) put_up(w, std::span(marks).subspan(first), std::span(holds).subspan(first));
+}
+
+// An acquire of a mark that exists renews it. A mark that expired keeps the age of its wait.
+void deadlock_watch::put_up(watched& w, std::span<const std::string> marks,
+                            std::span<const store::owner_id> holds) {
+  if (marks.empty()) return;
+  const auto note = session_.note(std::string(w.who->limited ? says_limited : says) +
+                                  std::to_string(w.who->weight) + ' ' + std::to_string(w.age) +
+                                  ' ' + w.who->name);
   std::vector<store::named_command> acquires;
-  for (std::size_t i = 0; i < marks.size(); ++i) {
-    acquires.push_back({marks[i], mark_command(permits_verb::acquire, w.who->id)});
+  for (const auto& mark : marks) {
+    acquires.push_back({mark, mark_command(permits_verb::acquire, w.who->id)});
     acquires.back().command.peer = session_.peer();
-    acquires.back().command.note = notes[i];
+    acquires.back().command.note = note;
   }
   const auto replies = session_.permits(acquires);
   for (std::size_t i = 0; i < replies.size(); ++i) {

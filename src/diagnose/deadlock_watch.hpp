@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -104,6 +105,8 @@ class deadlock_watch {
   void withdraw(const std::vector<std::shared_ptr<blocked>>& gone) noexcept;
   void warn(const failure& why);
   void confirm(watched& w);
+  void put_up(watched& w, std::span<const std::string> marks,
+              std::span<const store::owner_id> holds);
   std::optional<std::vector<link>> walk(const watched& w);
   void judge(watched& w, std::vector<link> ring);
   void choose(watched& w);

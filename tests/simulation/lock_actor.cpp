@@ -470,13 +470,13 @@ struct lock_actor : actor {
   // The release reports the loss if nothing did before; or another thread that has found the loss
   // is about to report it.
   void judge_telling(std::uint64_t fence) const {
-    if (fence == 0 || s.back == step::end::destroy) return;
-    of.here.at(
-        of.here.now() + 2 * second, [&of = of, &p = p, name = name, fence, now = of.here.now()] {
-          if (of.told_lost.contains({p.number, name, fence}) || p.dead || p.paused_until > now)
-            return;
-          of.rules.violated("the library reports a loss once", name + ": it was not told");
-        });
+    const std::tuple it{p.number, name, fence};
+    if (fence == 0 || s.back == step::end::destroy || of.told_lost.contains(it)) return;
+    of.here.at(of.here.now() + 2 * second,
+               [&of = of, &p = p, name = name, it, times = of.told_times[it], now = of.here.now()] {
+                 if (of.told_times[it] > times || p.dead || p.paused_until > now) return;
+                 of.rules.violated("the library reports a loss once", name + ": it was not told");
+               });
   }
 
   // Checks what the session reports of the lock: nobody else has it, and nothing ends it.

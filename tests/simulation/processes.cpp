@@ -109,6 +109,7 @@ class listener final : public holdfast::observer {
       return of_.rules.violated("the library reports no loss of a lock that was given back",
                                 std::string(e.name));
     }
+    ++of_.told_times[it];
     if (of_.told_lost.insert(it).second) return;
     of_.rules.violated("the library reports a loss once", std::string(e.name));
   }
