@@ -471,12 +471,13 @@ struct lock_actor : actor {
   // is about to report it.
   void judge_telling(std::uint64_t fence) const {
     const std::tuple it{p.number, name, fence};
-    if (fence == 0 || s.back == step::end::destroy || of.told_lost.contains(it)) return;
-    of.here.at(of.here.now() + 2 * second,
-               [&of = of, &p = p, name = name, it, times = of.told_times[it], now = of.here.now()] {
-                 if (of.told_times[it] > times || p.dead || p.paused_until > now) return;
-                 of.rules.violated("the library reports a loss once", name + ": it was not told");
-               });
+    if (fence == 0 || s.back == step::end::destroy || of.begun_leases[it] > 1) return;
+    of.here.at(
+        of.here.now() + 2 * second, [&of = of, &p = p, name = name, it, now = of.here.now()] {
+          if (of.told_lost[it] > 0 || of.begun_leases[it] > 1 || p.dead || p.paused_until > now)
+            return;
+          of.rules.violated("the library reports a loss once", name + ": it was not told");
+        });
   }
 
   // Checks what the session reports of the lock: nobody else has it, and nothing ends it.
@@ -837,7 +838,7 @@ struct lock_actor : actor {
     const bool in_turn = n.kind == lock_kind::mutex || n.kind == lock_kind::recursive;
     const bool asks_store = !in_turn || (does.local_time == 0 && does.linger == 0);
     if (!asks_store || does.unconfirmed || at.shared || s.back == step::end::destroy) return;
-    if (of.told_lost.contains({p.number, name, fence})) return;
+    if (of.told_lost[{p.number, name, fence}] > 0) return;
     of.rules.violated(
         "a holder that gives back a lock that was taken from it gets a report of the loss",
         "P" + std::to_string(p.number) + ": " + name);

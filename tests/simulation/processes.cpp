@@ -95,9 +95,7 @@ class listener final : public holdfast::observer {
 
   // A consensus store that was restored gives fences again.
   void begins(const holdfast::event& e) {
-    const std::tuple it{process_, std::string(e.name), e.fence};
-    of_.told_lost.erase(it);
-    of_.given_back.erase(it);
+    ++of_.begun_leases[{process_, std::string(e.name), e.fence}];
   }
 
   // The loss of an idle lock affects no lease.
@@ -105,12 +103,12 @@ class listener final : public holdfast::observer {
     const bool one_at_a_time = e.lock_kind == "mutex" || e.lock_kind == "recursive_mutex";
     if (!one_at_a_time || e.fence == 0 || e.leases == 0) return;
     const std::tuple it{process_, std::string(e.name), e.fence};
-    if (of_.given_back.contains(it)) {
+    const int leases = std::max(1, of_.begun_leases[it]);
+    if (of_.given_back.contains(it) && leases == 1) {
       return of_.rules.violated("the library reports no loss of a lock that was given back",
                                 std::string(e.name));
     }
-    ++of_.told_times[it];
-    if (of_.told_lost.insert(it).second) return;
+    if (++of_.told_lost[it] <= leases) return;
     of_.rules.violated("the library reports a loss once", std::string(e.name));
   }
 

@@ -165,9 +165,9 @@ struct scene {
   std::map<std::string, nanos> reads_since;  ///< when only readers began to hold and want the name
   /// Losses reported to observers, of locks that one thread has at a time: process, name,
   /// fence.
-  std::set<std::tuple<int, std::string, std::uint64_t>> told_lost;
-  /// How often, also of earlier leases with the same fence.
-  std::map<std::tuple<int, std::string, std::uint64_t>, int> told_times;
+  std::map<std::tuple<int, std::string, std::uint64_t>, int> told_lost;
+  /// How many leases with that fence have begun: more than one only after a restore.
+  std::map<std::tuple<int, std::string, std::uint64_t>, int> begun_leases;
   /// The same for holds that were released in an orderly way.
   std::set<std::tuple<int, std::string, std::uint64_t>> given_back;
   /// When each process was last told that a lease is in doubt, or has ended.
