@@ -95,7 +95,11 @@ class listener final : public holdfast::observer {
 
   // A consensus store that was restored gives fences again.
   void begins(const holdfast::event& e) {
-    ++of_.begun_leases[{process_, std::string(e.name), e.fence}];
+    const auto& all = of_.whole.faults;
+    const bool again = std::any_of(all.begin(), all.end(), [](const fault_plan& f) {
+      return f.what == fault_plan::kind::restore;
+    });
+    if (again) ++of_.begun_leases[{process_, std::string(e.name), e.fence}];
   }
 
   // The loss of an idle lock affects no lease.

@@ -166,7 +166,8 @@ struct scene {
   /// Losses reported to observers, of locks that one thread has at a time: process, name,
   /// fence.
   std::map<std::tuple<int, std::string, std::uint64_t>, int> told_lost;
-  /// How many leases with that fence have begun: more than one only after a restore.
+  /// How many leases with that fence have begun. Counted only where a store is restored: elsewhere
+  /// no fence is given twice.
   std::map<std::tuple<int, std::string, std::uint64_t>, int> begun_leases;
   /// The same for holds that were released in an orderly way.
   std::set<std::tuple<int, std::string, std::uint64_t>> given_back;
