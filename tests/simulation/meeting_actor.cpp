@@ -334,6 +334,7 @@ struct leaving_condition_actor : actor {
     while (of.here.now() < leaves && waits.wait_for(duration(0)) != std::future_status::ready) {
       of.here.sleep(std::min(10 * millisecond, leaves - of.here.now()));
     }
+    of.closed_early.insert(p.number);
     mutex.reset();
     own.reset();
     of.log.add("has ended the session of the mutex");

@@ -182,6 +182,7 @@ struct scene {
   std::set<std::pair<std::size_t, int>> asked_in_vain;   ///< … whose call has ended without a lock
   /// … since when that store has shown more.
   std::map<std::tuple<std::size_t, int, std::size_t>, nanos> unaccounted_since;
+  std::set<int> closed_early;  ///< processes that closed a session of their own, and went on
   /// since when the store has shown fewer entries than waiters
   std::map<std::pair<std::size_t, int>, nanos> without_place_since;
   /// Of each latch: the waiters of the last check, and since when they wait.

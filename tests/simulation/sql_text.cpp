@@ -160,6 +160,7 @@ class parser {
     if (is("update")) return update();
     if (is("delete")) return remove();
     if (is("select") && is("exists", 1)) return only(verb::look);
+    if (is("select") && asks_the_catalogue()) return only(verb::set);  // which shows nothing
     if (is("select")) return select();
     if (is("begin") || is("start")) return only(verb::begin);
     if (is("commit")) return only(verb::commit);
@@ -171,6 +172,16 @@ class parser {
       return s;
     }
     refuse("a statement");
+  }
+  // Whether this query, up to its end, is about the server's own tables.
+  bool asks_the_catalogue() const {
+    int inside = 0;
+    for (std::size_t i = 1; now(i).is != token::kind::end && !is(";", i) && inside >= 0; ++i) {
+      if (is("from", i) && inside == 0)
+        return is("pg_catalog", i + 1) || is("information_schema", i + 1);
+      inside += is("(", i) ? 1 : is(")", i) ? -1 : 0;
+    }
+    return false;
   }
   sql_statement only(verb what) {
     sql_statement s;
@@ -455,7 +466,10 @@ class parser {
   }
   sql_expression parenthesis() {
     sql_expression e;
-    if (is("select")) {
+    if (is("select") && asks_the_catalogue()) {
+      for (int inside = 0; inside > 0 || !is(")"); ++at_) inside += is("(") ? 1 : is(")") ? -1 : 0;
+      e = constant({});
+    } else if (is("select")) {
       e.is = op::subquery;
       e.asks = std::make_shared<const sql_statement>(select());
     } else {

@@ -291,7 +291,8 @@ void scene::watch_users(std::size_t i, std::size_t at_store) {
     // session waits, its queue entry does not end either.
     const bool late = p != nullptr && stores[at_store]->late_at(*p) >= 0;
     // What a session could not release when it closed ends by itself.
-    const bool closed = p != nullptr && !whole.calm() && stores[at_store]->sessions_of(*p) == 0;
+    const bool closed = p != nullptr && !whole.calm() &&
+                        (stores[at_store]->sessions_of(*p) == 0 || closed_early.contains(number));
     const bool gone = p != nullptr && (p->dead || p->running == 0 || closed);
     const int its = p == nullptr ? threads : most_entries(i, number);
     const bool open = p != nullptr && stores[at_store]->keeps_waiting(*p);
