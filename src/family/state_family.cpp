@@ -268,6 +268,9 @@ class rate_transition final : public record_change {
     return put(text);
   }
 
+  // Buckets do not say who took their tokens, and two clients may write the same.
+  bool is_recognizable() const noexcept override { return command_.verb != rate_verb::take; }
+
   const std::optional<failure>& wrong() const { return in_.wrong; }
   rate_reply reply;
 

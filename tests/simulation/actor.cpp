@@ -254,7 +254,9 @@ void actor::judge_wait(bool got, bool stoppable) const {
   const nanos one_try = of.whole.calm() ? 0
                         : by_votes      ? rounds_of_a_try * time_of_a_node
                                         : commands_of_a_try() * longest_command;
-  nanos most = (s.wait == 0 ? one_try : s.wait) + deadline_slack;
+  // Each command of a try waits for a thread, which may be late.
+  const int late = s.wait == 0 && !no_thread_is_late() ? commands_of_a_try() : 1;
+  nanos most = (s.wait == 0 ? one_try : s.wait) + late * deadline_slack;
   // A session calls a server with advisory locks one call after the other, and each call may
   // connect and ask twice. So a call comes after those of three threads and the session's own, and
   // after those of each further thread.

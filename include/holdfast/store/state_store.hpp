@@ -28,6 +28,11 @@ class transition {
   /// has another record.
   virtual void may_have_been_stored() noexcept {}
 
+  /// Whether the record that apply() returned shows that this change was made, or another with the
+  /// same effect. If not, another client may have made the same record by a change of its own, and
+  /// a change whose answer was lost is made again.
+  virtual bool is_recognizable() const noexcept { return true; }
+
   /// Whether apply() almost always returns null. A store whose readers do not wait for writers may
   /// call apply() in a read first, and begin to write only if that call returned a record.
   virtual bool only_asks() const noexcept { return false; }

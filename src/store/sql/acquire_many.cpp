@@ -66,10 +66,12 @@ struct row_store::unanswered {
   /// True if all of it is in the rows: the commit was carried out. A part may come from other
   /// sessions that wrote the same.
   bool was_done(std::span<const locked_row> all) const {
+    bool shown = false;
     for (std::size_t i = 0; i < wrote.size(); ++i) {
       if (wrote[i] && *wrote[i] != all[i].before.record) return false;
+      shown = shown || (wrote[i] && all[i].step->change->is_recognizable());
     }
-    return !wrote.empty();
+    return shown;
   }
   /// The same once more, for an answer that proves that a standby has it (row_store::found).
   std::vector<rewrite> once_more(std::span<const locked_row> all) const {

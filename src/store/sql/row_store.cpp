@@ -68,7 +68,8 @@ struct row_store::change {
   }
   /// True if the row now has what was sent before the connection broke: the change was carried out.
   bool was_done(const row& now) const {
-    return (sent || stored) && (now.there ? now.record == *next : next == of_nobody());
+    return (sent || stored) && step.change->is_recognizable() &&
+           (now.there ? now.record == *next : next == of_nobody());
   }
   replacement wanted(boot_time deadline, const server_time& read) const {
     const auto version =

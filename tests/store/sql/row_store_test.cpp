@@ -213,8 +213,10 @@ class adding final : public transition {
     return &next_;
   }
   void may_have_been_stored() noexcept override { ++in_doubt; }
+  bool is_recognizable() const noexcept override { return recognizable; }
   int asked = 0;
   int in_doubt = 0;
+  bool recognizable = true;
 
  private:
   std::string next_;
@@ -313,6 +315,30 @@ TEST_F(row_stores, a_write_before_a_broken_connection_is_not_repeated) {
     EXPECT_TRUE(add());
   }
   EXPECT_EQ(record(), "xxx");
+}
+
+// What is in the row may be the same change by another client, made while this request was lost.
+TEST_F(row_stores, a_change_that_its_record_does_not_show_is_made_again) {
+  adding change;
+  change.recognizable = false;
+  const state_store::step step{"n", &change};
+  server_.break_after_writes = 1;
+  EXPECT_TRUE(store_.transact(std::span(&step, 1)).front());
+  EXPECT_EQ(record(), "xx");
+  EXPECT_EQ(change.in_doubt, 1);
+}
+
+TEST_F(row_stores, a_commit_is_recognized_by_any_record_that_shows_its_change) {
+  for (const bool shown : {true, false}) {
+    server_.rows.clear();
+    server_.break_after_unlock = true;
+    adding first, second;
+    first.recognizable = false;
+    second.recognizable = shown;
+    const state_store::step steps[] = {{"n", &first}, {"m", &second}};
+    EXPECT_TRUE(store_.transact_together(steps, [](auto) { return state_store::verdict::go_on; }));
+    EXPECT_EQ(record("n") + record("m"), shown ? "xx" : "xxxx");
+  }
 }
 
 // The first answer got lost, the second one, too, and then a standby took over that has neither.
