@@ -13,12 +13,6 @@ if [[ ${1:-} == --only ]]; then
   shift
   while [[ ${1:-} =~ ^[a-z] ]]; do targets+=("test_$1"); shift; done
 fi
-# If all entries run, CTest's entry `build` compiles the rest while the rules of conformance run and mostly wait (tests/rest).
-built=(--fixture-exclude-setup '^built$')
-if [[ $# == 0 && ${#targets[@]} == 0 ]]; then
-  built=()
-  targets=(test_conformance)
-fi
 echo "---- lane $lane: build"
 scripts/build.sh "$lane" "${targets[@]}"
 [[ -z ${HOLDFAST_DELAYS:-} ]] || scripts/build.sh "$lane" holdfast_random_delays
@@ -58,7 +52,7 @@ printf '{"version": {"major": 1, "minor": 0}, "local": [{"waiting": [{"id": "0",
 status=0
 [[ -z ${HOLDFAST_DELAYS:-} ]] || export LD_PRELOAD=$PWD/build/$lane/tests/libholdfast_random_delays.so
 ctest --preset "$lane" --no-label-summary --parallel "${TEST_JOBS:-$((per_processor * $(nproc)))}" \
-  --resource-spec-file "$results/slots.json" --output-junit "$results/ctest.junit" "${built[@]}" "$@" || status=$?
+  --resource-spec-file "$results/slots.json" --output-junit "$results/ctest.junit" "$@" || status=$?
 unset LD_PRELOAD
 python3 -B scripts/summary.py "build/$lane" || status=1
 exit "$status"
