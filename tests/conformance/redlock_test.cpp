@@ -225,7 +225,7 @@ TEST_P(redlocks, a_redlock_without_renewal_expires) {
 }
 
 TEST_P(redlocks, one_store_does_not_vote_twice) {
-  redlock twice{{here_, another()}, name_};
+  redlock twice{{here_, another()}, name_, patient()};
   EXPECT_EQ(reason_of([&] { (void)twice.try_acquire(); }), errc::invalid_argument);
   expect_nothing_left();
 }

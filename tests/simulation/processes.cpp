@@ -245,8 +245,9 @@ void scene::judge_end_of_sessions(const process& p) {
   rules.violated("a session ends when nobody uses it any more", "P" + std::to_string(p.number));
 }
 
+// A release of an idle lock that is under way keeps the session until it is answered.
 void scene::judge_close(const process& p, const process_plan& does, std::uint32_t lost) {
-  if (p.dead || goes_on_without_a_thread(does)) return;
+  if (p.dead || goes_on_without_a_thread(does) || stores.front()->sessions_of(p) > 0) return;
   std::string left;
   for (std::size_t i = 0; i < whole.names.size(); ++i) {
     if (whole.names[i].kind >= lock_kind::latch) continue;
