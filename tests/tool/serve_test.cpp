@@ -344,7 +344,9 @@ TEST_F(serve, head_is_get_without_the_body) {
   EXPECT_EQ(p.ask("HEAD /main.js").head, all.head);
   EXPECT_NE(all.head.find("Content-Length: " + std::to_string(all.body.size())), all.head.npos);
   EXPECT_EQ(p.ask("HEAD /nothing").status, 404);
-  EXPECT_EQ(p.ask("HEAD /api/events").status, 200) << "and it ends";
+  const said stream = p.ask("HEAD /api/events");
+  EXPECT_EQ(stream.status, 200) << "and it ends";
+  EXPECT_EQ(stream.head.find("Content-Length"), stream.head.npos) << stream.head;
 }
 
 TEST_F(serve, a_request_by_http_1_1_needs_a_host) {

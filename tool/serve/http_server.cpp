@@ -285,7 +285,7 @@ class http_server::impl::client : public std::enable_shared_from_this<client> {
   void heard(error_code wrong);
   bool refuses(error_code wrong);
   void send_head(const http_answer& what);
-  void send_whole(http_answer what);
+  void send_whole(http_answer what, bool endless = false);
   void send_more();
   void watch_for_end();
 
@@ -386,21 +386,23 @@ void http_server::impl::client::answer(http_answer what) {
   waits_ = false;
   socket_.expires_after(of_.limits_.reader_patience);
   only_head_ = parser_.get().method() == http::verb::head;
-  if (only_head_) what.stream.reset();
+  const bool endless = only_head_ && what.stream;
+  if (endless) what.stream.reset();
   if (what.stream && of_.streams_ >= of_.limits_.streams)
     return send_whole(error_answer(503, "too many viewers"));
-  if (!what.stream) return send_whole(std::move(what));
+  if (!what.stream) return send_whole(std::move(what), endless);
   stream_ = std::move(what.stream);
   ++of_.streams_;
   send_head(what);
 }
 
-void http_server::impl::client::send_whole(http_answer what) {
+// The answer to a HEAD request for a stream states no length (RFC 9110, 8.6).
+void http_server::impl::client::send_whole(http_answer what, bool endless) {
   whole_ = std::move(what);
   answer_head head = head_of(whole_.status, whole_.type);
   for (const auto& [name, value] : whole_.headers) head.set(name, value);
   const std::string_view shared = whole_.shared ? std::string_view(*whole_.shared) : "";
-  head.content_length(shared.size() + whole_.body.size());
+  if (!endless) head.content_length(shared.size() + whole_.body.size());
   head_ = text_of(head);
   std::array<net::const_buffer, 3> parts{net::buffer(std::as_const(head_)),
                                          net::buffer(shared.data(), shared.size()),
